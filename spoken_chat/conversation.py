@@ -1,0 +1,135 @@
+"""What was said: finished turns, the history as the model sees it, and its token budget. Imports nothing of ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MESSAGE_OVERHEAD = 8
+"""Tokens a chat template puts around one message, rounded up."""
+
+
+@dataclass(frozen=True)
+class ImagePart:
+    """An image as it travels: a data URL, and how many tokens the model makes of it."""
+
+    data_url: str
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One finished turn: what the user said and what they heard of the reply."""
+
+    user_text: str
+    reply: str
+    image: ImagePart | None = None
+
+
+def estimate_tokens(text: str) -> int:
+    """A cautious guess of how many tokens `text` has: one for each CJK character, one for three others."""
+    wide = sum(1 for char in text if ord(char) >= 0x2E80)
+    return wide + math.ceil((len(text) - wide) / 3)
+
+
+def user_message(text: str, image: ImagePart | None) -> dict[str, Any]:
+    """The user's message in the OpenAI form; the image comes before the text, as the model was trained."""
+    if image is None:
+        return {"role": "user", "content": text}
+    parts: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": image.data_url}}]
+    if text:
+        parts.append({"type": "text", "text": text})
+    return {"role": "user", "content": parts}
+
+
+@dataclass
+class Conversation:
+    """The finished turns of one person, and which of them the model still sees.
+
+    When the history outgrows `budget` tokens, it is cut to half the budget at once rather than one turn at a time:
+    every cut changes the prompt behind the persona prefix and so empties the server's prefix cache for it.
+    """
+
+    budget: int = 8000
+    exchanges: list[Exchange] = field(default_factory=list)
+    first_visible: int = 0
+
+    def add(self, exchange: Exchange) -> None:
+        """Keep a finished turn."""
+        self.exchanges.append(exchange)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.exchanges.clear()
+        self.first_visible = 0
+
+    def messages(self, prefix: str, text: str, image: ImagePart | None) -> list[dict[str, Any]]:
+        """The prompt of the next turn: `prefix` unchanged and first, visible history, then this turn."""
+        fixed = _cost(prefix) + _cost(text) + (image.tokens if image else 0)
+        visible = [_exchange_cost(exchange) for exchange in self.exchanges]
+        if fixed + sum(visible[self.first_visible :]) > self.budget:
+            self._cut(visible, max(0, self.budget - fixed) // 2)
+        messages: list[dict[str, Any]] = [{"role": "system", "content": prefix}]
+        for exchange in self.exchanges[self.first_visible :]:
+            messages.append(user_message(exchange.user_text, exchange.image))
+            messages.append({"role": "assistant", "content": exchange.reply})
+        messages.append(user_message(text, image))
+        return messages
+
+    def shed(self) -> bool:
+        """Hide the older half of what the model sees, after a server said the prompt is too long.
+
+        False when nothing is left to hide.
+        """
+        visible = len(self.exchanges) - self.first_visible
+        if visible == 0:
+            return False
+        self.first_visible += (visible + 1) // 2
+        return True
+
+    def _cut(self, costs: Sequence[int], target: int) -> None:
+        while self.first_visible < len(costs) and sum(costs[self.first_visible :]) > target:
+            self.first_visible += 1
+
+
+def _cost(text: str) -> int:
+    return estimate_tokens(text) + MESSAGE_OVERHEAD
+
+
+def _exchange_cost(exchange: Exchange) -> int:
+    image = exchange.image.tokens if exchange.image else 0
+    return _cost(exchange.user_text) + _cost(exchange.reply) + image
+
+
+def heard_text(clauses: Sequence[tuple[str, float]], heard_seconds: float) -> str:
+    """What a listener heard of `clauses`, each (text, seconds of its audio), after `heard_seconds` of sound.
+
+    Whole clauses first; within the last one, by proportion of its audio, cut back to a whole word.
+    """
+    heard: list[str] = []
+    left = heard_seconds
+    for text, seconds in clauses:
+        if seconds <= left:
+            heard.append(text)
+            left -= seconds
+            continue
+        if left > 0:
+            heard.append(_whole_words(text, math.floor(len(text) * left / seconds)))
+        break
+    return "".join(heard).rstrip()
+
+
+def _whole_words(text: str, length: int) -> str:
+    """The first `length` characters of `text`, without a Latin word cut in two."""
+    if length >= len(text):
+        return text
+    cut = length
+    while cut > 0 and _is_latin_word(text[cut - 1]) and _is_latin_word(text[cut]):
+        cut -= 1
+    return text[:cut]
+
+
+def _is_latin_word(char: str) -> bool:
+    return char.isalnum() and ord(char) < 0x2E80

@@ -1,0 +1,21 @@
+"""What can go wrong in a way that a person should read about.
+
+Every fault a user may meet becomes a `ChatError`: a stable `code` for programs and translations, and one plain
+English sentence that says what happened and what to do. Tracebacks stay in the log.
+"""
+
+from __future__ import annotations
+
+
+class ChatError(Exception):
+    """A fault told in one sentence.
+
+    `code` is stable and snake_case; `message` is the English sentence; `details` are the values the sentence holds,
+    so that the page can say it in another language.
+    """
+
+    def __init__(self, code: str, message: str, **details: str | int | float) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = details

@@ -1,0 +1,1 @@
+"""What the tests share: a virtual clock, scripted engines, scripted servers."""
