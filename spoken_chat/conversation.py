@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -59,6 +60,21 @@ class Conversation:
     def add(self, exchange: Exchange) -> None:
         """Keep a finished turn."""
         self.exchanges.append(exchange)
+
+    def replace(self, exchange: Exchange, reply: str) -> Exchange | None:
+        """Give `exchange` another reply, or take it out of the history when `reply` is empty; returns the new one.
+
+        An exchange that is no longer there stays away.
+        """
+        for index, known in enumerate(self.exchanges):
+            if known is exchange:
+                if not reply:
+                    del self.exchanges[index]
+                    self.first_visible = min(self.first_visible, len(self.exchanges))
+                    return None
+                self.exchanges[index] = dataclasses.replace(exchange, reply=reply)
+                return self.exchanges[index]
+        return None
 
     def clear(self) -> None:
         """Forget everything."""

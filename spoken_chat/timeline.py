@@ -32,17 +32,21 @@ MARKS: Final = (
 )
 
 
+MOVING_MARKS: Final = frozenset({"last_content", "request_sent"})
+"""Marks of which the latest value counts: a request sent again after a refusal starts the measurement anew."""
+
+
 class Timeline:
-    """Marks of one turn, in seconds on one monotonic clock. The first value of a mark stays, but for `last_content`."""
+    """Marks of one turn, in seconds on one monotonic clock. The first value of a mark stays, but for MOVING_MARKS."""
 
     def __init__(self) -> None:
         self._marks: dict[str, float] = {}
 
     def mark(self, name: str, at: float) -> None:
-        """Set the mark `name` at `at` seconds; a second call is ignored. Raises KeyError for an unknown name."""
+        """Set the mark `name` at `at` seconds. Raises KeyError for a name that is not in MARKS."""
         if name not in MARKS:
             raise KeyError(f"unknown mark {name!r}")
-        if name == "last_content":
+        if name in MOVING_MARKS:
             self._marks[name] = at
         else:
             self._marks.setdefault(name, at)

@@ -1,0 +1,116 @@
+"""`turn FILE_OR_TEXT`: one turn without a browser."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spoken_chat.audio import TTS_RATE, Pcm16
+from spoken_chat.audio.decode import decode_audio
+from spoken_chat.audio.pcm import wav_bytes
+from spoken_chat.conversation import ImagePart
+from spoken_chat.engines import STAGES, Engines, StageName
+from spoken_chat.errors import ChatError
+from spoken_chat.images import prepare_image
+from spoken_chat.session import ChatSession
+from spoken_chat.settings import Settings
+from spoken_chat.turn import AudioOut, Notice, Turn, Utterance
+
+AUDIO_SUFFIXES = frozenset({".wav", ".mp3", ".flac", ".m4a", ".aac", ".ogg", ".opus", ".webm", ".mp4"})
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's own options."""
+    parser.add_argument("utterance", metavar="FILE_OR_TEXT", help="an audio file, or the words themselves")
+    parser.add_argument("--image", type=Path, metavar="FILE", help="an image to send along")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the reply's sound to this WAV file")
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Run the turn and print it. Raises ChatError when it failed."""
+    turn, sound, notices = asyncio.run(_run(arguments, settings))
+    if arguments.out is not None:
+        _write_sound(arguments.out, sound)
+    record = turn.record()
+    if turn.error is None or turn.reply:
+        if arguments.json:
+            print(json.dumps(record, ensure_ascii=False))
+        else:
+            _print(record, notices)
+    if turn.error is not None:
+        raise turn.error
+    return 0
+
+
+async def _run(arguments: argparse.Namespace, settings: Settings) -> tuple[Turn, Pcm16, list[Notice]]:
+    utterance = _utterance(arguments, settings)
+    engines = Engines(settings)
+    stages: list[StageName] = [name for name in STAGES if name != "asr" or utterance.audio is not None]
+    try:
+        await engines.load(stages)
+        session = ChatSession(engines.opening_persona, engines.opening_voice, engines.token_budget)
+        turn, events = await session.take(await engines.stages(stages), utterance)
+        sound: list[Pcm16] = []
+        notices: list[Notice] = []
+        async for event in events:
+            if isinstance(event, AudioOut):
+                sound.append(event.pcm)
+            elif isinstance(event, Notice):
+                notices.append(event)
+                print(event.message, file=sys.stderr)
+        return turn, np.concatenate(sound) if sound else np.zeros(0, np.int16), notices
+    finally:
+        await engines.close()
+
+
+def _utterance(arguments: argparse.Namespace, settings: Settings) -> Utterance:
+    image = None
+    if arguments.image is not None:
+        prepared = prepare_image(
+            arguments.image,
+            min_pixels=settings.image_min_pixels,
+            max_pixels=settings.image_max_pixels,
+            max_bytes=settings.image_max_bytes,
+        )
+        image = ImagePart(prepared.data_url, prepared.tokens)
+    given = str(arguments.utterance)
+    path = Path(given)
+    if len(given) < 1000 and path.is_file():
+        audio = decode_audio(path, max_seconds=settings.audio_max_seconds, max_bytes=settings.audio_max_bytes)
+        return Utterance(audio=audio, image=image)
+    if path.suffix.lower() in AUDIO_SUFFIXES and " " not in given:
+        raise ChatError("no_such_file", f"There is no file {given}; give the path of an audio file, or plain words.")
+    if len(given) > settings.text_max_chars:
+        raise ChatError(
+            "text_too_long",
+            f"The message has {len(given)} characters; {settings.text_max_chars} is the most that is taken.",
+        )
+    return Utterance(text=given, image=image)
+
+
+def _write_sound(path: Path, sound: Pcm16) -> None:
+    try:
+        path.write_bytes(wav_bytes(sound, TTS_RATE))
+    except OSError as error:
+        raise ChatError(
+            "cannot_write", f"The reply's sound could not be written to {path}: {error.strerror}."
+        ) from None
+
+
+def _print(record: dict[str, Any], notices: list[Notice]) -> None:
+    print(f"you    {record['transcript']}")
+    mood = f"[{record['mood']}] " if record["mood"] else ""
+    print(f"reply  {mood}{record['reply'].strip()}")
+    print("engines  " + ", ".join(f"{stage} {name}" for stage, name in record["engines"].items() if name))
+    for name, value in record["metrics"].items():
+        print(f"  {name:<20}{'' if value is None else value:>10}")
+    print("marks (ms)")
+    for name, value in record["marks"].items():
+        print(f"  {name:<20}{value:>10}")

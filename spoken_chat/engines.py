@@ -1,0 +1,219 @@
+"""Which engine each stage uses, why, and how far its loading is. The one place where engines are chosen."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from spoken_chat.asr import Recognizer
+from spoken_chat.asr.whisper import WhisperRecognizer
+from spoken_chat.errors import ChatError
+from spoken_chat.llm.openai_chat import OpenAIChat
+from spoken_chat.persona import Persona, PersonaVoice, default_for, load_personas
+from spoken_chat.server.llama import LlamaServer
+from spoken_chat.settings import Settings
+from spoken_chat.tts import Synthesizer
+from spoken_chat.tts.edge import EdgeSynthesizer
+from spoken_chat.tts.fallback import FallbackSynthesizer
+from spoken_chat.tts.kokoro import KokoroSynthesizer
+from spoken_chat.turn import Stages
+
+log = logging.getLogger(__name__)
+
+ASR_ENGINES: Final[dict[str, Callable[[Settings], Recognizer]]] = {"faster-whisper": WhisperRecognizer}
+TTS_ENGINES: Final[dict[str, Callable[[Settings], Synthesizer]]] = {
+    "edge": EdgeSynthesizer,
+    "kokoro": KokoroSynthesizer,
+}
+
+StageName = Literal["asr", "llm", "tts"]
+STAGES: Final[tuple[StageName, ...]] = ("asr", "llm", "tts")
+EMBEDDED_LANGUAGE: Final = "en"
+"""The only language of the embedded SmolLM2."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An engine and the reason it was taken."""
+
+    engine: str
+    why: str
+
+
+@dataclass
+class StageState:
+    """How far one stage is. `seconds` is how long its loading took, None while it loads."""
+
+    status: Literal["waiting", "loading", "ready", "failed"] = "waiting"
+    engine: str = ""
+    detail: str = ""
+    seconds: float | None = None
+
+
+def choose_llm(settings: Settings) -> Choice:
+    """The model server: the one that was named, else the embedded one."""
+    if settings.llm_base_url:
+        return Choice("server", f"{settings.llm_base_url} was given")
+    if settings.llm_gguf:
+        return Choice("embedded", f"no server was given; the model {settings.llm_gguf} was")
+    return Choice("embedded", "no server was given (SPOKEN_CHAT_LLM_BASE_URL)" + _vllm_hint())
+
+
+def _vllm_hint() -> str:
+    if importlib.util.find_spec("vllm") is None:
+        return ""
+    return "; vllm is installed: start it as the README says and give its address"
+
+
+def choose_asr(settings: Settings) -> Choice:
+    """Speech recognition: faster-whisper with the model that was asked for."""
+    return Choice("faster-whisper", f"model {settings.asr_model}, device {settings.asr_device}")
+
+
+def choose_tts(settings: Settings) -> Choice:
+    """The voice: edge-tts with Kokoro behind it, or the one that was asked for."""
+    if settings.tts_engine == "auto":
+        return Choice("edge+kokoro", "edge-tts while its service answers, else the local Kokoro voice")
+    return Choice(settings.tts_engine, "it was asked for")
+
+
+def make_synthesizer(settings: Settings) -> Synthesizer:
+    """The synthesiser that `choose_tts` names."""
+    if settings.tts_engine == "auto":
+        return FallbackSynthesizer(
+            TTS_ENGINES["edge"](settings), TTS_ENGINES["kokoro"](settings), retry_after=settings.tts_retry_after
+        )
+    return TTS_ENGINES[settings.tts_engine](settings)
+
+
+class Engines:
+    """The engines of one app: loaded side by side, closed together."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.states: dict[StageName, StageState] = {name: StageState() for name in STAGES}
+        self.personas = load_personas(settings.persona_dir)
+        self.opening_persona = self._opening_persona()
+        self.llama: LlamaServer | None = None
+        self.chat: OpenAIChat | None = None
+        self.recognizer: Recognizer = ASR_ENGINES[choose_asr(settings).engine](settings)
+        self.synthesizer: Synthesizer = make_synthesizer(settings)
+        self._restarting = asyncio.Lock()
+
+    def _opening_persona(self) -> Persona:
+        wanted = self.settings.persona
+        if wanted:
+            if wanted not in self.personas:
+                known = ", ".join(self.personas)
+                raise ChatError("persona_unknown", f"There is no persona {wanted!r}; choose one of {known}.")
+            return self.personas[wanted]
+        embedded = choose_llm(self.settings).engine == "embedded" and not self.settings.llm_gguf
+        return default_for(self.personas, EMBEDDED_LANGUAGE if embedded else "zh")
+
+    @property
+    def opening_voice(self) -> PersonaVoice:
+        """The voice to open with. Raises ChatError when the one that was asked for is not the persona's."""
+        persona, wanted = self.opening_persona, self.settings.voice
+        if wanted and wanted not in [voice.name for voice in persona.voices]:
+            known = ", ".join(voice.name for voice in persona.voices)
+            raise ChatError("voice_unknown", f"{persona.name} has no voice {wanted!r}; choose one of {known}.")
+        return persona.voice(wanted)
+
+    @property
+    def ready(self) -> bool:
+        """Whether every stage can be used."""
+        return all(state.status == "ready" for state in self.states.values())
+
+    @property
+    def failed(self) -> bool:
+        """Whether some stage could not be loaded."""
+        return any(state.status == "failed" for state in self.states.values())
+
+    @property
+    def token_budget(self) -> int:
+        """Tokens a prompt may have: the model's window less the longest reply."""
+        window = self.settings.llm_context_tokens or (self.chat.context_tokens if self.chat else None) or 4096
+        return max(256, window - self.settings.llm_max_tokens)
+
+    async def load(self, stages: Sequence[StageName] = STAGES) -> None:
+        """Load `stages` side by side. A stage that fails says so in its state; nothing is raised."""
+        loaders: dict[StageName, Callable[[], Awaitable[str]]] = {
+            "asr": self._load_asr,
+            "llm": self._load_llm,
+            "tts": self._load_tts,
+        }
+        await asyncio.gather(*(self._load_stage(self.states[name], loaders[name]) for name in stages))
+
+    async def stages(self, needed: Sequence[StageName] = STAGES) -> Stages:
+        """The engines for a turn that needs the stages `needed`. Raises ChatError while one of them loads.
+
+        An embedded server that died is started again.
+        """
+        for name in needed:
+            state = self.states[name]
+            if state.status == "failed":
+                raise ChatError(f"{name}_failed", state.detail)
+            if state.status != "ready":
+                raise ChatError("still_loading", "The models are still loading; try again in a moment.")
+        async with self._restarting:
+            if self.llama is not None and not self.llama.alive:
+                log.warning("the embedded model server ended; starting it again")
+                await self._load_llm()
+        assert self.chat is not None
+        return Stages(self.recognizer, self.chat, self.synthesizer)
+
+    async def close(self) -> None:
+        """Close every connection and end the embedded server."""
+        if self.chat is not None:
+            await self.chat.aclose()
+        if self.llama is not None:
+            await self.llama.stop()
+
+    def health(self) -> dict[str, Any]:
+        """What /healthz answers of the stages."""
+        return {
+            name: {"status": state.status, "engine": state.engine, "detail": state.detail, "seconds": state.seconds}
+            for name, state in self.states.items()
+        }
+
+    async def _load_stage(self, state: StageState, load: Callable[[], Awaitable[str]]) -> None:
+        started = time.monotonic()
+        state.status = "loading"
+        try:
+            state.engine = await load()
+        except ChatError as error:
+            state.status, state.detail = "failed", error.message
+            log.error("%s", error.message)
+        else:
+            state.status, state.detail = "ready", ""
+        state.seconds = round(time.monotonic() - started, 2)
+
+    async def _load_asr(self) -> str:
+        await asyncio.to_thread(self.recognizer.load)
+        return self.recognizer.name
+
+    async def _load_llm(self) -> str:
+        base_url = self.settings.llm_base_url
+        if choose_llm(self.settings).engine == "embedded":
+            self.llama = self.llama or LlamaServer(self.settings)
+            base_url = await self.llama.start()
+        if self.chat is not None:
+            await self.chat.aclose()
+        self.chat = OpenAIChat(self.settings, base_url=base_url)
+        await self.chat.connect()
+        return self.chat.name
+
+    async def _load_tts(self) -> str:
+        await asyncio.to_thread(self.synthesizer.load)
+        return self.synthesizer.name
+
+
+def cpu_count() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

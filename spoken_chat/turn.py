@@ -1,0 +1,364 @@
+"""One turn through the stages: hear, think, speak. The only place that joins them.
+
+A turn runs as one asyncio task. Cancelling that task closes the model's HTTP stream and the voice at once and keeps
+in the history only what was heard.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from spoken_chat.asr import Recognizer
+from spoken_chat.audio import TTS_RATE, FloatPcm, Pcm16
+from spoken_chat.conversation import Conversation, Exchange, ImagePart, heard_text
+from spoken_chat.errors import ChatError
+from spoken_chat.llm import ChatModel, RequestSent, StreamEnd, TextDelta, Usage
+from spoken_chat.llm.reply_filter import TagReader, ThinkFilter
+from spoken_chat.persona import Persona, PersonaVoice
+from spoken_chat.speaker import Speaker
+from spoken_chat.timeline import Metrics, Timeline, measure
+from spoken_chat.tts import SpeechChunk, SpeechEvent, SpeechRequest, SpeechStyle, Synthesizer
+from spoken_chat.tts.clauses import ClauseSplitter
+from spoken_chat.tts.spoken_text import SpokenText
+
+Kind = Literal["push_to_talk", "typed"]
+Status = Literal["running", "completed", "cancelled", "failed"]
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The engines of a turn. Without a synthesiser the reply is only written."""
+
+    recognizer: Recognizer
+    model: ChatModel
+    synthesizer: Synthesizer | None
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """What the user gives in one turn: speech (16 kHz mono), text, an image; at least one of them."""
+
+    audio: FloatPcm | None = None
+    text: str = ""
+    image: ImagePart | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """How it was given."""
+        return "typed" if self.audio is None else "push_to_talk"
+
+
+@dataclass(frozen=True)
+class Heard:
+    """The utterance as text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Mood:
+    """The reply's persona tag."""
+
+    tag: str
+
+
+@dataclass(frozen=True)
+class ReplyText:
+    """More of the reply, as it is shown."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class AudioOut:
+    """More of the reply's sound, 24 kHz mono, ready to play."""
+
+    pcm: Pcm16
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something to tell the user once while the turn goes on."""
+
+    code: str
+    message: str
+    details: dict[str, str | int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The last event of a turn."""
+
+    status: Status
+    error: ChatError | None
+
+
+TurnEvent = Heard | Mood | ReplyText | AudioOut | Notice | Ended
+
+
+@dataclass
+class SpokenClause:
+    """One clause: as it stands in the reply, as it was given to TTS, and the seconds of its sound so far."""
+
+    text: str
+    spoken: str
+    seconds: float = 0.0
+
+
+class Turn:
+    """One turn. `run()` takes it through the stages and tells `emit` what happens, as it happens."""
+
+    def __init__(
+        self,
+        stages: Stages,
+        persona: Persona,
+        voice: PersonaVoice,
+        conversation: Conversation,
+        utterance: Utterance,
+        emit: Callable[[TurnEvent], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.id = secrets.token_urlsafe(12)
+        self.kind: Kind = utterance.kind
+        self.timeline = Timeline()
+        self.status: Status = "running"
+        self.error: ChatError | None = None
+        self.transcript = ""
+        self.reply = ""
+        self.clauses: list[SpokenClause] = []
+        self.usage: Usage | None = None
+        self.image_tokens = utterance.image.tokens if utterance.image else None
+        self.heard_seconds: float | None = None
+        """Seconds of the reply's sound that were heard; whoever cancels a turn sets it first, where it is known."""
+        self._stages = stages
+        self._persona = persona
+        self._voice = voice
+        self._conversation = conversation
+        self._utterance = utterance
+        self._image = utterance.image
+        self._emit = emit
+        self._clock = clock
+        self._tags = TagReader(persona.moods)
+        self._voices_used: list[str] = []
+        self._speaker: Speaker | None = None
+        self._exchange: Exchange | None = None
+        self._tail = ""
+        self._told: set[str] = set()
+        self._mark("endpoint")
+
+    @property
+    def mood(self) -> str | None:
+        """The reply's persona tag, once read."""
+        return self._tags.tag
+
+    @property
+    def metrics(self) -> Metrics:
+        """The figures so far."""
+        usage = self.usage or Usage()
+        return measure(
+            self.timeline.marks,
+            prompt_tokens=usage.prompt_tokens,
+            cached_tokens=usage.cached_tokens,
+            completion_tokens=usage.completion_tokens,
+        )
+
+    def record(self) -> dict[str, Any]:
+        """The turn as plain data: what the command line prints, the page exports and the bench reads."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "status": self.status,
+            "error": {"code": self.error.code, "message": self.error.message} if self.error else None,
+            "persona": self._persona.id,
+            "voice": self._voice.name,
+            "transcript": self.transcript,
+            "reply": self.reply,
+            "mood": self.mood,
+            "mood_compliant": self._tags.compliant,
+            "spoken": [clause.spoken for clause in self.clauses],
+            "image_tokens": self.image_tokens,
+            "engines": {
+                "asr": self._stages.recognizer.name if self.kind == "push_to_talk" else None,
+                "llm": self._stages.model.name,
+                "tts": "+".join(self._voices_used) or None,
+            },
+            "metrics": self.metrics.as_dict(),
+            "marks": self.timeline.since_start(),
+        }
+
+    def cut(self, heard_seconds: float) -> None:
+        """Keep in the history of this finished turn only what was heard, when its sound was stopped early."""
+        self.heard_seconds = heard_seconds
+        if self._exchange is not None:
+            self._exchange = self._conversation.replace(self._exchange, self._history_reply(heard_seconds))
+
+    async def run(self) -> None:
+        """Run the turn to its end. A ChatError ends it as `failed`; cancellation as `cancelled`, and is raised."""
+        try:
+            self.transcript = await self._hear()
+            await self._answer()
+            self.status = "completed"
+        except ChatError as error:
+            self.error = error
+            self.status = "failed"
+        except BaseException:
+            self.status = "cancelled"
+            raise
+        finally:
+            if self._speaker is not None:
+                await self._speaker.close()
+            self._remember()
+            self._emit(Ended(self.status, self.error))
+
+    async def _hear(self) -> str:
+        text = self._utterance.text.strip()
+        audio = self._utterance.audio
+        if audio is not None:
+            self._mark("asr_start")
+            transcript = await self._stages.recognizer.transcribe(audio, [self._persona.language])
+            self._mark("asr_done")
+            text = " ".join(part for part in (transcript.text.strip(), text) if part)
+        if not text and (audio is not None or self._image is None):
+            raise ChatError(
+                "nothing_heard" if audio is not None else "nothing_said",
+                "Nothing was heard; speak closer to the microphone, or type your message."
+                if audio is not None
+                else "There is nothing to send; say or type something.",
+            )
+        self._emit(Heard(text))
+        return text
+
+    async def _answer(self) -> None:
+        """Think and speak; what was received before a fault is still spoken."""
+        if self._image is not None and self._stages.model.vision is False:
+            self._look_away()
+        if self._stages.synthesizer is not None:
+            self._speaker = Speaker(self._stages.synthesizer, self._deliver)
+        splitter = ClauseSplitter()
+        wording = SpokenText(self._persona.language)
+        fault: ChatError | None = None
+        try:
+            await self._think(splitter, wording)
+        except ChatError as error:
+            fault = error
+        for clause in splitter.finish():
+            self._say(clause, wording)
+        if self._speaker is not None:
+            await self._speaker.finish()
+            if "first_audio_sent" in self.timeline.marks:
+                self._mark("audio_done")
+        if fault is not None:
+            raise fault
+        if not self.reply.strip():
+            raise ChatError("llm_empty", "The model sent an empty reply; ask again or say it in other words.")
+
+    async def _think(self, splitter: ClauseSplitter, wording: SpokenText) -> None:
+        """Stream the reply; a prompt the server refuses as too long, or for its image, is sent once more without."""
+        while True:
+            try:
+                await self._stream(splitter, wording)
+                return
+            except ChatError as error:
+                if self.reply:
+                    raise
+                if error.code == "llm_no_vision" and self._image is not None:
+                    self._look_away()
+                elif error.code == "llm_context_overflow" and self._conversation.shed():
+                    self._notice("history_cut", "The conversation grew too long; its oldest part is no longer sent.")
+                else:
+                    raise
+
+    async def _stream(self, splitter: ClauseSplitter, wording: SpokenText) -> None:
+        think = ThinkFilter()
+        messages = self._conversation.messages(self._persona.prefix, self.transcript, self._image)
+
+        def show(text: str) -> None:
+            had_mood = self.mood is not None
+            text = self._tags.feed(text)
+            if self.mood is not None and not had_mood:
+                self._emit(Mood(self.mood))
+            if text:
+                self._show(text, splitter, wording)
+
+        async with aclosing(self._stages.model.stream(messages)) as events:
+            async for event in events:
+                match event:
+                    case RequestSent(at):
+                        self.timeline.mark("request_sent", at)
+                    case TextDelta(text, at):
+                        self.timeline.mark("first_content", at)
+                        self.timeline.mark("last_content", at)
+                        show(think.feed(text))
+                    case StreamEnd(at, usage, _):
+                        self.timeline.mark("stream_end", at)
+                        self.usage = usage
+        show(think.finish())
+        rest = self._tags.finish()
+        if rest:
+            self._show(rest, splitter, wording)
+
+    def _show(self, text: str, splitter: ClauseSplitter, wording: SpokenText) -> None:
+        self.reply += text
+        self._emit(ReplyText(text))
+        for clause in splitter.feed(text):
+            self._say(clause, wording)
+
+    def _say(self, clause: str, wording: SpokenText) -> None:
+        spoken = wording.clean(clause)
+        if not spoken:
+            self._tail += clause
+            return
+        self.clauses.append(SpokenClause(self._tail + clause, spoken))
+        self._tail = ""
+        self._mark("first_clause")
+        if self._speaker is not None:
+            style = self._persona.moods.get(self.mood or "", SpeechStyle())
+            self._speaker.say(SpeechRequest(spoken, self._persona.language, self._voice.engines, style))
+
+    def _deliver(self, index: int, event: SpeechEvent | ChatError) -> None:
+        if isinstance(event, SpeechChunk):
+            self._mark("tts_first_byte")
+            if event.engine not in self._voices_used:
+                self._voices_used.append(event.engine)
+            self.clauses[index].seconds += len(event.pcm) / TTS_RATE
+            self._emit(AudioOut(event.pcm))
+            self._mark("first_audio_sent")
+        elif isinstance(event, ChatError):
+            self._notice(event.code, event.message, **event.details)
+        else:
+            self._notice(event.code, event.message)
+
+    def _look_away(self) -> None:
+        self._image = None
+        self.image_tokens = None
+        if not self.transcript:
+            raise ChatError("image_unseen", "This model cannot see images; say or type something instead.")
+        self._notice("model_cannot_see", "This model cannot see; only your words were sent.")
+
+    def _notice(self, code: str, message: str, **details: str | int | float) -> None:
+        if code not in self._told:
+            self._told.add(code)
+            self._emit(Notice(code, message, details))
+
+    def _remember(self) -> None:
+        """Keep in the history what was said and heard; a turn without a reply leaves no trace there."""
+        reply = self._history_reply(self.heard_seconds if self.status == "cancelled" else None)
+        if reply and (self.transcript or self._image):
+            self._exchange = Exchange(self.transcript, reply, self._image)
+            self._conversation.add(self._exchange)
+
+    def _history_reply(self, heard_seconds: float | None) -> str:
+        """The reply as the model will see it, its tag first: all of it, or what was heard in `heard_seconds`."""
+        reply = self.reply
+        if heard_seconds is not None:
+            reply = heard_text([(clause.text, clause.seconds) for clause in self.clauses], heard_seconds)
+        tag = f"[{self.mood}] " if self.mood else ""
+        return tag + reply.strip() if reply.strip() else ""
+
+    def _mark(self, name: str) -> None:
+        self.timeline.mark(name, self._clock())

@@ -1,0 +1,209 @@
+"""What the page does: a person's input becomes a turn, the turn's events become updates of the page."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import gradio as gr
+
+from spoken_chat.audio.decode import decode_audio
+from spoken_chat.conversation import ImagePart
+from spoken_chat.engines import Engines
+from spoken_chat.errors import ChatError
+from spoken_chat.images import prepare_image
+from spoken_chat.session import ChatSession, SessionStore
+from spoken_chat.turn import Heard, Notice, Utterance
+from spoken_chat.ui.figures import loading_line, turn_card, turns_table
+from spoken_chat.ui.sound import ReplySounds
+from spoken_chat.ui.text import fault, language_of
+from spoken_chat.ui.transcript import Page
+
+REDRAW_S: Final = 0.05
+"""The page is redrawn at most this often while a reply streams; sound does not wait for it."""
+
+Updates = dict[str, Any]
+"""New values of the page's parts, by part name."""
+
+
+class Handlers:
+    """The page's event handlers, over one app's engines."""
+
+    def __init__(self, engines: Engines) -> None:
+        self.engines = engines
+        self.sounds = ReplySounds()
+        self.sessions = SessionStore()
+        self._pages: dict[str, Page] = {}
+
+    async def open_page(self, request: gr.Request) -> Updates:
+        """A page was loaded: start its session."""
+        persona, voice = self.engines.opening_persona, self.engines.opening_voice
+        session = ChatSession(persona, voice, self.engines.token_budget)
+        page = Page(session, language_of(request.headers.get("accept-language")))
+        key = _key(request)
+        self.sessions.add(key, session)
+        self._pages[key] = page
+        page.greet()
+        return {
+            "persona": persona.id,
+            "voice": gr.update(choices=[one.name for one in persona.voices], value=voice.name),
+            **self._status(page),
+            **self._view(page),
+        }
+
+    async def close_page(self, request: gr.Request) -> None:
+        """The tab was closed: stop its turn and forget it."""
+        key = _key(request)
+        self._pages.pop(key, None)
+        await self.sessions.drop(key)
+
+    async def show_status(self, request: gr.Request) -> Updates:
+        """How far the engines are; asked again and again until they are ready."""
+        return self._status(self._page(request))
+
+    async def choose(self, persona_id: str, voice_name: str, request: gr.Request) -> Updates:
+        """Another persona or voice."""
+        page = self._page(request)
+        persona = self.engines.personas[persona_id]
+        changed = persona.id != page.session.persona.id
+        voice = persona.voice(voice_name)
+        page.session.choose(persona, voice)
+        if changed:
+            page.greet()
+        return {
+            "voice": gr.update(choices=[one.name for one in persona.voices], value=voice.name),
+            "transcript": page.messages,
+        }
+
+    async def restart(self, request: gr.Request) -> Updates:
+        """A new conversation."""
+        page = self._page(request)
+        await page.session.restart()
+        page.messages.clear()
+        page.greet()
+        return {**self._view(page), "again": None}
+
+    async def stop(self, heard: float, request: gr.Request) -> Updates:
+        """Stop: the turn ends; the history keeps what was heard."""
+        page = self._page(request)
+        await page.session.stop(_seconds(heard))
+        return self._view(page)
+
+    async def played(self, data: object, request: gr.Request) -> Updates:
+        """The page says how long after the first sound arrived it could be heard."""
+        page = self._page(request)
+        if isinstance(data, dict):
+            wait_ms = data.get("wait_ms")
+            turn = next((one for one in page.session.turns if one.id == data.get("turn")), None)
+            known = isinstance(wait_ms, int | float) and math.isfinite(wait_ms) and 0 <= wait_ms < 60_000
+            if turn is not None and known and "first_audio_sent" in turn.timeline.marks:
+                turn.timeline.mark("browser_play", turn.timeline.marks["first_audio_sent"] + float(wait_ms) / 1000)
+        return self._figures(page)
+
+    async def speak(self, path: str | None, heard: float, request: gr.Request) -> AsyncIterator[Updates]:
+        """Speech was recorded or uploaded."""
+        page = self._page(request)
+        if path is None:
+            return
+        await page.session.stop(_seconds(heard))
+        settings = self.engines.settings
+        page.wait_for_words()
+
+        def prepare() -> Utterance:
+            audio = decode_audio(Path(path), max_seconds=settings.audio_max_seconds, max_bytes=settings.audio_max_bytes)
+            return Utterance(audio=audio)
+
+        async for updates in self._turn(page, prepare):
+            yield {**updates, "microphone": None}
+
+    async def write(self, value: dict[str, Any], heard: float, request: gr.Request) -> AsyncIterator[Updates]:
+        """Text was sent, perhaps with an image."""
+        page = self._page(request)
+        await page.session.stop(_seconds(heard))
+        text = str(value.get("text") or "").strip()
+        files = [Path(str(name)) for name in value.get("files") or []]
+        settings = self.engines.settings
+        for file in files:
+            page.show_image(file)
+        if text:
+            page.say(text[: settings.text_max_chars])
+
+        def prepare() -> Utterance:
+            if len(text) > settings.text_max_chars:
+                raise ChatError(
+                    "text_too_long",
+                    f"The message has {len(text)} characters; {settings.text_max_chars} is the most that is taken.",
+                )
+            image = None
+            if files:
+                ready = prepare_image(
+                    files[0],
+                    min_pixels=settings.image_min_pixels,
+                    max_pixels=settings.image_max_pixels,
+                    max_bytes=settings.image_max_bytes,
+                )
+                image = ImagePart(ready.data_url, ready.tokens)
+            return Utterance(text=text, image=image)
+
+        async for updates in self._turn(page, prepare):
+            yield {**updates, "written": None}
+
+    async def _turn(self, page: Page, prepare: Callable[[], Utterance]) -> AsyncIterator[Updates]:
+        """Run one turn and yield the page's updates; a fault becomes one sentence in the transcript."""
+        yield {"transcript": page.messages}
+        try:
+            stages = await self.engines.stages()
+            page.session.conversation.budget = self.engines.token_budget
+            utterance = await asyncio.to_thread(prepare)
+            turn, events = await page.session.take(stages, utterance, page.begin(self.sounds))
+        except ChatError as error:
+            page.tell("⚠️ " + fault(error, page.language))
+            yield {"transcript": page.messages}
+            return
+        self.sounds.open(turn.id)
+        yield {"player": json.dumps({"turn": turn.id, "url": f"v1/sound/{turn.id}"})}
+        drawn = -math.inf
+        clock = asyncio.get_running_loop().time
+        async for event in events:
+            if clock() - drawn >= REDRAW_S or isinstance(event, Heard | Notice):
+                yield self._view(page)
+                drawn = clock()
+        yield {**self._view(page), "again": page.sound_of(turn)}
+
+    def _view(self, page: Page) -> Updates:
+        return {"transcript": page.messages, **self._figures(page)}
+
+    def _figures(self, page: Page) -> Updates:
+        turns = page.session.turns
+        return {
+            "card": turn_card(turns[-1] if turns else None, page.language),
+            "table": turns_table(turns, f"v1/sessions/{page.session.id}/turns", page.language),
+        }
+
+    def _status(self, page: Page) -> Updates:
+        done = self.engines.ready or self.engines.failed
+        return {
+            "status": loading_line(self.engines.states, page.language),
+            "ticker": gr.Timer(active=not done),
+        }
+
+    def _page(self, request: gr.Request) -> Page:
+        try:
+            return self._pages[_key(request)]
+        except KeyError:
+            raise gr.Error("This conversation has ended; reload the page to start another.") from None
+
+
+def _key(request: gr.Request) -> str:
+    if request.session_hash is None:
+        raise gr.Error("This page has no session; reload it.")
+    return request.session_hash
+
+
+def _seconds(heard: float | None) -> float | None:
+    """The page sends -1 when nothing was cut off."""
+    return heard if heard is not None and math.isfinite(heard) and heard >= 0 else None

@@ -1,0 +1,178 @@
+"""The Gradio page: its parts, where they stand, and which handler each is wired to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import gradio as gr
+
+from spoken_chat.settings import ROOT
+from spoken_chat.ui.handlers import Handlers, Updates
+from spoken_chat.ui.text import i18n
+
+ASSETS = ROOT / "assets"
+STOP_JS = "() => [window.spokenChat ? window.spokenChat.stop() : -1]"
+INTERRUPT_JS = "(input, _) => [input, window.spokenChat ? window.spokenChat.stop() : -1]"
+"""A new turn silences the reply that still plays, and says how much of it was heard."""
+
+
+def theme() -> gr.themes.Base:
+    """A quiet theme on fonts the device has: nothing is fetched from elsewhere."""
+    return gr.themes.Soft(
+        primary_hue="indigo",
+        neutral_hue="slate",
+        font=["system-ui", "PingFang SC", "Noto Sans CJK SC", "sans-serif"],
+        font_mono=["ui-monospace", "monospace"],
+    )
+
+
+def build_page(handlers: Handlers) -> tuple[gr.Blocks, gr.I18n]:
+    """The page over `handlers`, and its translations for mounting."""
+    words = i18n()
+    parts: dict[str, Any] = {}
+    personas = [(persona.name, persona.id) for persona in handlers.engines.personas.values()]
+    opening, voice = handlers.engines.opening_persona, handlers.engines.opening_voice
+
+    with gr.Blocks(title="Spoken Chat", analytics_enabled=False, fill_width=True) as demo:
+        with gr.Row(equal_height=False):
+            gr.Markdown(words("title"), elem_classes="sc-title", elem_id="sc-title")
+            parts["status"] = gr.HTML(elem_id="status")
+        parts["ticker"] = gr.Timer(0.5)
+        parts["player"] = gr.HTML(
+            value="",
+            html_template="<div></div>",
+            js_on_load=(ASSETS / "player.js").read_text(encoding="utf-8"),
+            elem_id="player",
+            elem_classes="sc-player",
+        )
+        heard = gr.Number(value=-1, visible="hidden")
+        with gr.Row(equal_height=False):
+            with gr.Column(scale=5, min_width=320):
+                parts["transcript"] = gr.Chatbot(
+                    label=words("transcript"),
+                    height=420,
+                    render_markdown=False,
+                    buttons=["copy"],
+                    feedback_options=None,
+                    allow_file_downloads=False,
+                    elem_id="transcript",
+                )
+                parts["microphone"] = gr.Audio(
+                    sources=["microphone", "upload"],
+                    type="filepath",
+                    label=words("speak"),
+                    editable=False,
+                    elem_id="microphone",
+                )
+                parts["written"] = gr.MultimodalTextbox(
+                    sources=["upload"],
+                    file_types=["image"],
+                    file_count="single",
+                    show_label=False,
+                    placeholder=words("write"),  # type: ignore[arg-type]
+                    elem_id="written",
+                )
+                with gr.Row():
+                    stop = gr.Button(words("stop"), variant="stop", elem_id="stop", min_width=100)
+                    restart = gr.Button(words("restart"), elem_id="restart", min_width=100)
+            with gr.Column(scale=4, min_width=320):
+                parts["card"] = gr.HTML(elem_id="card")
+                parts["table"] = gr.HTML(elem_id="table")
+                with gr.Row():
+                    parts["persona"] = gr.Dropdown(
+                        personas, value=opening.id, label=words("persona"), elem_id="persona", min_width=120
+                    )
+                    parts["voice"] = gr.Dropdown(
+                        [one.name for one in opening.voices],
+                        value=voice.name,
+                        label=words("voice"),
+                        elem_id="voice",
+                        min_width=120,
+                    )
+                parts["again"] = gr.Audio(
+                    label=words("again"), interactive=False, editable=False, elem_id="again", buttons=["download"]
+                )
+
+        view = [parts["transcript"], parts["card"], parts["table"]]
+        quiet: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "queue": True}
+        plain = _by_part(parts)
+        streaming = _by_part_streaming(parts)
+
+        demo.load(
+            plain(handlers.open_page),
+            outputs=[parts["persona"], parts["voice"], parts["status"], parts["ticker"], *view],
+            **quiet,
+        )
+        demo.unload(handlers.close_page)
+        parts["ticker"].tick(plain(handlers.show_status), outputs=[parts["status"], parts["ticker"]], **quiet)
+        turn_outputs = [parts[name] for name in ("transcript", "card", "table", "player", "again")]
+        gr.on(
+            [parts["microphone"].stop_recording, parts["microphone"].upload],
+            streaming(handlers.speak),
+            inputs=[parts["microphone"], heard],
+            outputs=[*turn_outputs, parts["microphone"]],
+            js=INTERRUPT_JS,
+            trigger_mode="multiple",
+            concurrency_limit=None,
+            **quiet,
+        )
+        parts["written"].submit(
+            streaming(handlers.write),
+            inputs=[parts["written"], heard],
+            outputs=[*turn_outputs, parts["written"]],
+            js=INTERRUPT_JS,
+            trigger_mode="multiple",
+            concurrency_limit=None,
+            **quiet,
+        )
+        stop.click(plain(handlers.stop), inputs=[heard], outputs=view, js=STOP_JS, concurrency_limit=None, **quiet)
+        restart.click(
+            plain(handlers.restart), outputs=[*view, parts["again"]], js=STOP_JS, concurrency_limit=None, **quiet
+        )
+        for chooser in (parts["persona"], parts["voice"]):
+            chooser.input(
+                plain(handlers.choose),
+                inputs=[parts["persona"], parts["voice"]],
+                outputs=[parts["voice"], parts["transcript"]],
+                **quiet,
+            )
+
+        async def played(event: gr.EventData, request: gr.Request) -> dict[Any, Any]:
+            return _components(parts, await handlers.played(event._data, request))
+
+        parts["player"].play(played, outputs=[parts["card"], parts["table"]], concurrency_limit=None, **quiet)
+    return demo, words
+
+
+def _components(parts: dict[str, Any], updates: Updates) -> dict[Any, Any]:
+    return {parts[name]: value for name, value in updates.items()}
+
+
+def _by_part(parts: dict[str, Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Handlers name the parts of the page; Gradio wants the components themselves."""
+
+    def wrap(handler: Callable[..., Any]) -> Callable[..., Any]:
+        import functools
+
+        @functools.wraps(handler)
+        async def run(*arguments: Any) -> dict[Any, Any]:
+            return _components(parts, await handler(*arguments))
+
+        return run
+
+    return wrap
+
+
+def _by_part_streaming(parts: dict[str, Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def wrap(handler: Callable[..., AsyncIterator[Updates]]) -> Callable[..., Any]:
+        import functools
+
+        @functools.wraps(handler)
+        async def run(*arguments: Any) -> AsyncIterator[dict[Any, Any]]:
+            async for updates in handler(*arguments):
+                yield _components(parts, updates)
+
+        return run
+
+    return wrap

@@ -1,0 +1,114 @@
+"""Every word of the page, in English and Chinese. One table serves Gradio's labels and the page's own views."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import gradio as gr
+
+from spoken_chat.errors import ChatError
+
+_WORDS: Final[dict[str, tuple[str, str]]] = {
+    "title": ("Spoken Chat", "语音聊天"),
+    "tagline": ("Talk, hear the answer, see how fast it was.", "说话，听回答，看它有多快。"),
+    "persona": ("Persona", "角色"),
+    "voice": ("Voice", "声音"),
+    "restart": ("New conversation", "重新开始"),
+    "transcript": ("Conversation", "对话"),
+    "speak": ("Speak: record or upload", "说话：录音或上传"),
+    "write": ("Write, or add an image", "打字，也可以加一张图片"),
+    "stop": ("Stop", "停止"),
+    "again": ("Hear the reply again", "再听一遍"),
+    "export": ("Export timelines (JSON)", "导出时间线（JSON）"),
+    "this_turn": ("This turn", "这一轮"),
+    "all_turns": ("Turns so far", "所有轮次"),
+    "median": ("median", "中位数"),
+    "no_turns": (
+        "Figures appear here, measured live, once you say something.",
+        "说点什么，这里就会实时显示测得的数字。",
+    ),
+    "asr": ("ASR", "识别"),
+    "ttft": ("TTFT", "首字"),
+    "per_token": ("per token", "每词元"),
+    "tokens": ("tokens", "词元"),
+    "prompt": ("prompt", "提示"),
+    "cached": ("cached", "缓存命中"),
+    "first_audio": ("first audio", "首声"),
+    "first_clause": ("first clause", "首句"),
+    "tts": ("voice", "合成"),
+    "v2v": ("V2V", "端到端"),
+    "kind": ("kind", "方式"),
+    "push_to_talk": ("spoken", "语音"),
+    "typed": ("typed", "打字"),
+    "engines": ("engines", "引擎"),
+    "image_tokens": ("image tokens", "图片词元"),
+    "loading": ("Loading", "正在加载"),
+    "waiting": ("waiting", "等待中"),
+    "ready": ("Ready", "就绪"),
+    "failed": ("failed", "失败"),
+    "stage_asr": ("speech recognition", "语音识别"),
+    "stage_llm": ("language model", "语言模型"),
+    "stage_tts": ("voice", "语音合成"),
+    "stopped": ("stopped", "已停止"),
+    "listening": ("listening to what you said…", "正在听你说的话……"),
+    "what_figures": (
+        "TTFT: request sent to first text. ms/token: last minus first text, over tokens less one. "
+        "First audio: utterance received to first sound sent. V2V: the same to the first sound you could hear. "
+        "Blank: not measured.",
+        "首字：请求发出到收到第一段文字。毫秒/词元：末段减首段，除以（词元数减一）。"
+        "首声：收到你的话到送出第一段声音。端到端：到你能听见第一段声音为止。空白：没有测到。",
+    ),
+}
+
+_FAULTS_ZH: Final[dict[str, str]] = {
+    "nothing_heard": "没有听到说话声；请靠近麦克风再说一次，或者打字。",
+    "nothing_said": "没有内容可以发送；请说话或打字。",
+    "llm_empty": "模型没有给出回答；请再问一次，或换个说法。",
+    "llm_unreachable": "连不上模型服务器；请确认它已启动、地址正确。",
+    "llm_key": "模型服务器拒绝了密钥；请检查 SPOKEN_CHAT_LLM_API_KEY。",
+    "llm_model_missing": "服务器上没有这个模型；请检查 SPOKEN_CHAT_LLM_MODEL。",
+    "llm_context_overflow": "对话太长，超出了模型的上下文；请重新开始一段对话。",
+    "llm_no_vision": "这个模型看不到图片。",
+    "llm_refused": "模型服务器拒绝了这次请求；详情见日志。",
+    "llm_busy": "模型服务器太忙；请稍后再试。",
+    "llm_server_error": "模型服务器出错了；请再试一次，若仍不行请看服务器日志。",
+    "llm_timeout": "模型服务器迟迟没有回答；请再试一次。",
+    "llm_stalled": "回答中途停住了；已收到的文字都在，请再试一次。",
+    "llm_dropped": "回答中途断线了；已收到的文字都在，请再试一次。",
+    "llm_malformed": "模型服务器发来了无法读懂的内容；已收到的文字都在，请再试一次。",
+    "still_loading": "模型还在加载；请稍等片刻再试。",
+    "session_gone": "这段对话已结束；请刷新页面重新开始。",
+    "model_cannot_see": "这个模型看不到图片；只发送了你的文字。",
+    "image_unseen": "这个模型看不到图片；请说话或打字。",
+    "history_cut": "对话太长，最早的部分不再发送给模型。",
+    "tts_fallback": "在线语音服务没有回应，改用本机声音。",
+    "tts_failed": "这一句没能合成声音；文字仍在。",
+}
+
+
+def i18n() -> gr.I18n:
+    """The table for labels that Gradio translates in the browser."""
+    english = {key: words[0] for key, words in _WORDS.items()}
+    chinese = {key: words[1] for key, words in _WORDS.items()}
+    return gr.I18n(**{"en": english, "zh": chinese, "zh-CN": chinese})
+
+
+def language_of(accept_language: str | None) -> str:
+    """The page's language, `zh` or `en`, from the browser's Accept-Language header, as the browser itself picks."""
+    first = (accept_language or "").split(",")[0].strip().lower()
+    return "zh" if first.startswith("zh") else "en"
+
+
+def word(key: str, language: str) -> str:
+    """The words of `key` in `language`."""
+    return _WORDS[key][1 if language == "zh" else 0]
+
+
+def sentence(code: str, message: str, language: str) -> str:
+    """A fault or notice in `language`; English where there is no translation."""
+    return _FAULTS_ZH.get(code, message) if language == "zh" else message
+
+
+def fault(error: ChatError, language: str) -> str:
+    """`error` in `language`."""
+    return sentence(error.code, error.message, language)

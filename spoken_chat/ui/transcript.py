@@ -1,0 +1,98 @@
+"""One open page: its session, its language, and the transcript as it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spoken_chat.audio import TTS_RATE, Pcm16
+from spoken_chat.session import ChatSession
+from spoken_chat.turn import AudioOut, Ended, Heard, Notice, ReplyText, Turn, TurnEvent
+from spoken_chat.ui.sound import ReplySounds
+from spoken_chat.ui.text import fault, sentence, word
+
+Message = dict[str, Any]
+"""A message as gr.Chatbot takes it: `role` and `content`."""
+
+
+class Page:
+    """What one person sees. Events change it at the moment they happen; whoever redraws reads `messages`."""
+
+    def __init__(self, session: ChatSession, language: str) -> None:
+        self.session = session
+        self.language = language
+        self.messages: list[Message] = []
+        self._placeholder: Message | None = None
+        self._sound: tuple[str, list[Pcm16]] = ("", [])
+
+    def greet(self) -> None:
+        """The persona's greeting, unless it was the last thing said."""
+        greeting = self.session.persona.greeting
+        if not self.messages or self.messages[-1]["content"] != greeting:
+            self.tell(greeting)
+
+    def tell(self, text: str) -> Message:
+        """A message from the app's side."""
+        self._drop_placeholder()
+        message = {"role": "assistant", "content": text}
+        self.messages.append(message)
+        return message
+
+    def say(self, text: str) -> None:
+        """The user's words."""
+        self.messages.append({"role": "user", "content": text})
+
+    def show_image(self, path: Path) -> None:
+        """The user's image."""
+        self.messages.append({"role": "user", "content": {"path": str(path), "alt_text": path.name}})
+
+    def wait_for_words(self) -> None:
+        """Speech came in; its words will follow."""
+        self._placeholder = {"role": "user", "content": "🎙 " + word("listening", self.language)}
+        self.messages.append(self._placeholder)
+
+    def begin(self, sounds: ReplySounds) -> Callable[[Turn, TurnEvent], None]:
+        """What a new turn's events do to this page and its sound."""
+        reply: Message | None = None
+
+        def tap(turn: Turn, event: TurnEvent) -> None:
+            nonlocal reply
+            match event:
+                case Heard(text):
+                    if self._drop_placeholder():
+                        self.say(text)
+                case ReplyText(text):
+                    if reply is None:
+                        reply = self.tell("")
+                    reply["content"] = (reply["content"] + text).lstrip()
+                case AudioOut(pcm):
+                    sounds.push(turn.id, pcm)
+                    if self._sound[0] != turn.id:
+                        self._sound = (turn.id, [])
+                    self._sound[1].append(pcm)
+                case Notice(code, message):
+                    self.tell("ℹ️ " + sentence(code, message, self.language))
+                case Ended(status, error):
+                    sounds.end(turn.id)
+                    self._drop_placeholder()
+                    if error is not None:
+                        self.tell("⚠️ " + fault(error, self.language))
+                    elif status == "cancelled":
+                        self.tell("⏹ " + word("stopped", self.language))
+
+        return tap
+
+    def sound_of(self, turn: Turn) -> tuple[int, Pcm16] | None:
+        """The whole sound of `turn` while it is the latest that spoke: rate in Hz and samples."""
+        turn_id, pieces = self._sound
+        return (TTS_RATE, np.concatenate(pieces)) if turn_id == turn.id and pieces else None
+
+    def _drop_placeholder(self) -> bool:
+        placeholder, self._placeholder = self._placeholder, None
+        if placeholder is None:
+            return False
+        self.messages[:] = [message for message in self.messages if message is not placeholder]
+        return True
