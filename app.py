@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import logging
+import socket
 import sys
 
 import uvicorn
@@ -13,35 +15,62 @@ from spoken_chat.engines import Engines
 from spoken_chat.errors import ChatError
 from spoken_chat.web import create_app
 
+SHUTDOWN_S = 2
+"""Open pages hold streams that never end by themselves; this long they may still be served when the app is stopped."""
 
-class AnnouncingServer(uvicorn.Server):
-    """Prints the page's address once it answers."""
 
-    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        await super().startup(sockets=sockets)  # type: ignore[arg-type]
-        for server in self.servers:
-            for socket in server.sockets:
-                host, port = socket.getsockname()[:2]
-                print(f"Spoken Chat is on http://{host}:{port}", flush=True)
+class PageServer(uvicorn.Server):
+    """Prints the page's address once it answers, and ends without a traceback for each page it cuts off."""
+
+    def __init__(self, config: uvicorn.Config, address: str) -> None:
+        super().__init__(config)
+        self._address = address
+        logging.getLogger("uvicorn.error").addFilter(self._worth_printing)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started:
+            print(f"Spoken Chat is on {self._address}", flush=True)
+
+    def _worth_printing(self, record: logging.LogRecord) -> bool:
+        cut_off = record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
+        return not (self.should_exit and (cut_off or "graceful shutdown exceeded" in record.getMessage()))
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket for the page. Raises ChatError when the address cannot be used."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise ChatError(
+            "address_unusable",
+            f"The page cannot listen on {host}:{port} ({error.strerror}); choose another with --port or --host.",
+        ) from None
+    return listener
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Serve the app until it is told to stop; 2 with one sentence when it cannot start."""
     parser = argparse.ArgumentParser(prog="app.py", description="Serve the spoken-chat page.")
     knobs.add_arguments(parser)
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    for chatty in ("httpx", "httpx2", "httpcore2", "faster_whisper"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    parsed = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
-        settings = knobs.from_arguments(parser.parse_args(arguments))
+        settings = knobs.from_arguments(parsed)
+        listener = listen(settings.host, settings.port)
         app = create_app(Engines(settings))
     except ChatError as error:
         print(error.message, file=sys.stderr)
         return 2
-    config = uvicorn.Config(app, host=settings.host, port=settings.port, log_level="warning")
-    server = AnnouncingServer(config)
-    server.run()
-    return 0 if server.started else 2
+    host, port = listener.getsockname()[:2]
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=SHUTDOWN_S)
+    PageServer(config, f"http://{host}:{port}").run(sockets=[listener])
+    return 0
 
 
 if __name__ == "__main__":

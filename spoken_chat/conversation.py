@@ -81,14 +81,21 @@ class Conversation:
         self.exchanges.clear()
         self.first_visible = 0
 
-    def messages(self, prefix: str, text: str, image: ImagePart | None) -> list[dict[str, Any]]:
-        """The prompt of the next turn: `prefix` unchanged and first, visible history, then this turn."""
-        fixed = _cost(prefix) + _cost(text) + (image.tokens if image else 0)
+    def messages(
+        self, prefix: str, text: str, image: ImagePart | None, examples: Sequence[tuple[str, str]] = ()
+    ) -> list[dict[str, Any]]:
+        """The prompt of the next turn: `prefix` unchanged and first, visible history, then this turn.
+
+        `examples`, (user, reply) each, belong to the persona: always the same, they stand right behind the prefix and
+        are cached with it.
+        """
+        shown = [Exchange(user, reply) for user, reply in examples]
+        fixed = _cost(prefix) + _cost(text) + (image.tokens if image else 0) + sum(map(_exchange_cost, shown))
         visible = [_exchange_cost(exchange) for exchange in self.exchanges]
         if fixed + sum(visible[self.first_visible :]) > self.budget:
             self._cut(visible, max(0, self.budget - fixed) // 2)
         messages: list[dict[str, Any]] = [{"role": "system", "content": prefix}]
-        for exchange in self.exchanges[self.first_visible :]:
+        for exchange in [*shown, *self.exchanges[self.first_visible :]]:
             messages.append(user_message(exchange.user_text, exchange.image))
             messages.append({"role": "assistant", "content": exchange.reply})
         messages.append(user_message(text, image))

@@ -8,17 +8,20 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from spoken_chat.asr import Recognizer
 from spoken_chat.asr.whisper import WhisperRecognizer
+from spoken_chat.conversation import Conversation
 from spoken_chat.errors import ChatError
+from spoken_chat.llm import ChatModel
 from spoken_chat.llm.openai_chat import OpenAIChat
 from spoken_chat.persona import Persona, PersonaVoice, default_for, load_personas
 from spoken_chat.server.llama import LlamaServer
 from spoken_chat.settings import Settings
-from spoken_chat.tts import Synthesizer
+from spoken_chat.tts import SpeechChunk, SpeechNotice, SpeechRequest, Synthesizer
 from spoken_chat.tts.edge import EdgeSynthesizer
 from spoken_chat.tts.fallback import FallbackSynthesizer
 from spoken_chat.tts.kokoro import KokoroSynthesizer
@@ -27,10 +30,18 @@ from spoken_chat.turn import Stages
 log = logging.getLogger(__name__)
 
 ASR_ENGINES: Final[dict[str, Callable[[Settings], Recognizer]]] = {"faster-whisper": WhisperRecognizer}
-TTS_ENGINES: Final[dict[str, Callable[[Settings], Synthesizer]]] = {
-    "edge": EdgeSynthesizer,
+TTS_ENGINES: Final[dict[str, Callable[[Settings, Sequence[str]], Synthesizer]]] = {
+    "edge": lambda settings, _: EdgeSynthesizer(
+        connect_timeout=settings.tts_connect_timeout, step_timeout=settings.tts_step_timeout
+    ),
     "kokoro": KokoroSynthesizer,
 }
+
+WARM_UP: Final = {"zh": "你好！", "en": "Hello!"}
+"""What a model is asked before the first turn."""
+
+RETRY_S: Final = 3.0
+"""How long to wait before a model server that was not there is asked again."""
 
 StageName = Literal["asr", "llm", "tts"]
 STAGES: Final[tuple[StageName, ...]] = ("asr", "llm", "tts")
@@ -83,13 +94,15 @@ def choose_tts(settings: Settings) -> Choice:
     return Choice(settings.tts_engine, "it was asked for")
 
 
-def make_synthesizer(settings: Settings) -> Synthesizer:
-    """The synthesiser that `choose_tts` names."""
+def make_synthesizer(settings: Settings, languages: Sequence[str]) -> Synthesizer:
+    """The synthesiser that `choose_tts` names; `languages` are those to be ready from the start."""
     if settings.tts_engine == "auto":
         return FallbackSynthesizer(
-            TTS_ENGINES["edge"](settings), TTS_ENGINES["kokoro"](settings), retry_after=settings.tts_retry_after
+            TTS_ENGINES["edge"](settings, languages),
+            TTS_ENGINES["kokoro"](settings, languages),
+            retry_after=settings.tts_retry_after,
         )
-    return TTS_ENGINES[settings.tts_engine](settings)
+    return TTS_ENGINES[settings.tts_engine](settings, languages)
 
 
 class Engines:
@@ -103,7 +116,7 @@ class Engines:
         self.llama: LlamaServer | None = None
         self.chat: OpenAIChat | None = None
         self.recognizer: Recognizer = ASR_ENGINES[choose_asr(settings).engine](settings)
-        self.synthesizer: Synthesizer = make_synthesizer(settings)
+        self.synthesizer: Synthesizer = make_synthesizer(settings, [self.opening_persona.language])
         self._restarting = asyncio.Lock()
 
     def _opening_persona(self) -> Persona:
@@ -143,30 +156,35 @@ class Engines:
 
     async def load(self, stages: Sequence[StageName] = STAGES) -> None:
         """Load `stages` side by side. A stage that fails says so in its state; nothing is raised."""
-        loaders: dict[StageName, Callable[[], Awaitable[str]]] = {
-            "asr": self._load_asr,
-            "llm": self._load_llm,
-            "tts": self._load_tts,
-        }
-        await asyncio.gather(*(self._load_stage(self.states[name], loaders[name]) for name in stages))
+        await asyncio.gather(*(self._load_stage(name) for name in stages))
+
+    async def keep_trying(self) -> None:
+        """Ask a model server that was not there again and again, until it is."""
+        while choose_llm(self.settings).engine == "server" and self.states["llm"].status == "failed":
+            await asyncio.sleep(RETRY_S)
+            await self._load_stage("llm")
 
     async def stages(self, needed: Sequence[StageName] = STAGES) -> Stages:
         """The engines for a turn that needs the stages `needed`. Raises ChatError while one of them loads.
 
         An embedded server that died is started again.
         """
-        for name in needed:
-            state = self.states[name]
-            if state.status == "failed":
-                raise ChatError(f"{name}_failed", state.detail)
-            if state.status != "ready":
-                raise ChatError("still_loading", "The models are still loading; try again in a moment.")
+        self.check_loaded(needed)
         async with self._restarting:
             if self.llama is not None and not self.llama.alive:
                 log.warning("the embedded model server ended; starting it again")
                 await self._load_llm()
         assert self.chat is not None
         return Stages(self.recognizer, self.chat, self.synthesizer)
+
+    def check_loaded(self, needed: Sequence[StageName]) -> None:
+        """Raise the ChatError that says which of the stages `needed` cannot be used, and why."""
+        for name in needed:
+            state = self.states[name]
+            if state.status == "failed":
+                raise ChatError(f"{name}_failed", state.detail)
+            if state.status != "ready":
+                raise ChatError("still_loading", "The models are still loading; try again in a moment.")
 
     async def close(self) -> None:
         """Close every connection and end the embedded server."""
@@ -182,16 +200,22 @@ class Engines:
             for name, state in self.states.items()
         }
 
-    async def _load_stage(self, state: StageState, load: Callable[[], Awaitable[str]]) -> None:
+    async def _load_stage(self, name: StageName) -> None:
+        loaders: dict[StageName, Callable[[], Awaitable[str]]] = {
+            "asr": self._load_asr,
+            "llm": self._load_llm,
+            "tts": self._load_tts,
+        }
+        state = self.states[name]
         started = time.monotonic()
-        state.status = "loading"
+        state.status, state.detail = "loading", ""
         try:
-            state.engine = await load()
+            state.engine = await loaders[name]()
         except ChatError as error:
             state.status, state.detail = "failed", error.message
             log.error("%s", error.message)
         else:
-            state.status, state.detail = "ready", ""
+            state.status = "ready"
         state.seconds = round(time.monotonic() - started, 2)
 
     async def _load_asr(self) -> str:
@@ -207,10 +231,28 @@ class Engines:
             await self.chat.aclose()
         self.chat = OpenAIChat(self.settings, base_url=base_url)
         await self.chat.connect()
+        await self._greet_model(self.chat)
         return self.chat.name
 
+    async def _greet_model(self, chat: ChatModel) -> None:
+        """One whole reply before the first turn: it caches the persona prefix and warms the server's kernels."""
+        persona = self.opening_persona
+        messages = Conversation().messages(persona.prefix, WARM_UP[persona.language], None, persona.examples)
+        async with aclosing(chat.stream(messages)) as events:
+            async for _ in events:
+                continue
+
     async def _load_tts(self) -> str:
+        """Load the voices and speak one clause, so that a service out of reach is known before the first turn."""
         await asyncio.to_thread(self.synthesizer.load)
+        persona = self.opening_persona
+        trial = SpeechRequest(persona.greeting, persona.language, self.opening_voice.engines)
+        async with aclosing(self.synthesizer.synthesize(trial)) as events:
+            async for event in events:
+                if isinstance(event, SpeechNotice):
+                    self.states["tts"].detail = event.message
+                elif isinstance(event, SpeechChunk):
+                    break
         return self.synthesizer.name
 
 

@@ -191,6 +191,12 @@ class Turn:
             "marks": self.timeline.since_start(),
         }
 
+    def heard_after(self, seconds: float) -> None:
+        """The first sound could be heard `seconds` after it was handed over, by the listener's own clock."""
+        sent = self.timeline.marks.get("first_audio_sent")
+        if sent is not None:
+            self.timeline.mark("browser_play", sent + seconds)
+
     def cut(self, heard_seconds: float) -> None:
         """Keep in the history of this finished turn only what was heard, when its sound was stopped early."""
         self.heard_seconds = heard_seconds
@@ -275,7 +281,8 @@ class Turn:
 
     async def _stream(self, splitter: ClauseSplitter, wording: SpokenText) -> None:
         think = ThinkFilter()
-        messages = self._conversation.messages(self._persona.prefix, self.transcript, self._image)
+        persona = self._persona
+        messages = self._conversation.messages(persona.prefix, self.transcript, self._image, persona.examples)
 
         def show(text: str) -> None:
             had_mood = self.mood is not None

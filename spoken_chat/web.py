@@ -41,13 +41,18 @@ def versions() -> dict[str, str]:
     return found
 
 
+async def _load(engines: Engines) -> None:
+    await engines.load()
+    await engines.keep_trying()
+
+
 def create_app(engines: Engines) -> FastAPI:
     """The whole app. The page is up at once; `engines` load in the background and close with it."""
     handlers = Handlers(engines)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        loading = asyncio.create_task(engines.load(), name="load engines")
+        loading = asyncio.create_task(_load(engines), name="load engines")
         try:
             yield
         finally:
@@ -84,7 +89,7 @@ def create_app(engines: Engines) -> FastAPI:
         return JSONResponse(body, headers={"Content-Disposition": 'attachment; filename="timelines.json"'})
 
     demo, words = build_page(handlers)
-    return gr.mount_gradio_app(
+    mounted: FastAPI = gr.mount_gradio_app(
         app,
         demo,
         path="/",
@@ -98,3 +103,4 @@ def create_app(engines: Engines) -> FastAPI:
         footer_links=[],
         max_file_size=max(engines.settings.audio_max_bytes, engines.settings.image_max_bytes) + 1,
     )
+    return mounted

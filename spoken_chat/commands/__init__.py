@@ -1,1 +1,1 @@
-"""The command line's commands: each module has `add_arguments(parser)` and `run(arguments, settings) -> exit status`."""
+"""The command line's commands: each has `add_arguments(parser)` and `run(arguments, settings) -> exit status`."""

@@ -20,9 +20,9 @@ from spoken_chat.asr.whisper_weights import model_folder
 from spoken_chat.errors import ChatError
 from spoken_chat.llm.openai_chat import OpenAIChat
 from spoken_chat.persona import load_personas
-from spoken_chat.server.llama import model_path
+from spoken_chat.server.gguf import model_file
 from spoken_chat.settings import ENV_PREFIX, ROOT, Settings
-from spoken_chat.tts.kokoro import check_weights
+from spoken_chat.tts.kokoro_model import weights_file
 
 Verdict = Literal["ok", "note", "missing"]
 EDGE_HOST: Final = ("speech.platform.bing.com", 443)
@@ -130,7 +130,7 @@ def _llm(settings: Settings) -> Finding:
 
     def look() -> str:
         if choice.engine == "embedded":
-            return f"embedded llama.cpp with {model_path(settings).name}: {choice.why}"
+            return f"embedded llama.cpp with {model_file(settings).name}: {choice.why}"
         return f"{asyncio.run(_ask(settings))}: {choice.why}"
 
     return _told("llm", look)
@@ -150,7 +150,7 @@ def _voice(settings: Settings) -> Finding:
     choice = engines.choose_tts(settings)
     if choice.engine == "edge":
         return Finding("ok", "voice", "edge-tts alone, as asked")
-    return _told("voice", lambda: f"{choice.engine}: {choice.why}; local weights in {check_weights(settings)}")
+    return _told("voice", lambda: f"{choice.engine}: {choice.why}; local weights in {weights_file(settings.cache_dir)}")
 
 
 def _online_voice(settings: Settings) -> Finding:
@@ -171,7 +171,8 @@ def _port(settings: Settings) -> Finding:
         try:
             trial.bind((settings.host, settings.port))
         except OSError as error:
-            text = f"{settings.host}:{settings.port} cannot be used ({os.strerror(error.errno or 0)}); choose another with --port"
+            why = os.strerror(error.errno or 0)
+            text = f"{settings.host}:{settings.port} cannot be used ({why}); choose another with --port"
             return Finding("note", "port", text)
     return Finding("ok", "port", f"{settings.host}:{settings.port} is free")
 

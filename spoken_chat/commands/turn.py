@@ -14,7 +14,6 @@ import numpy as np
 from spoken_chat.audio import TTS_RATE, Pcm16
 from spoken_chat.audio.decode import decode_audio
 from spoken_chat.audio.pcm import wav_bytes
-from spoken_chat.conversation import ImagePart
 from spoken_chat.engines import STAGES, Engines, StageName
 from spoken_chat.errors import ChatError
 from spoken_chat.images import prepare_image
@@ -35,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run the turn and print it. Raises ChatError when it failed."""
-    turn, sound, notices = asyncio.run(_run(arguments, settings))
+    turn, sound = asyncio.run(_run(arguments, settings))
     if arguments.out is not None:
         _write_sound(arguments.out, sound)
     record = turn.record()
@@ -43,29 +42,30 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         if arguments.json:
             print(json.dumps(record, ensure_ascii=False))
         else:
-            _print(record, notices)
+            _print(record)
     if turn.error is not None:
         raise turn.error
     return 0
 
 
-async def _run(arguments: argparse.Namespace, settings: Settings) -> tuple[Turn, Pcm16, list[Notice]]:
+async def _run(arguments: argparse.Namespace, settings: Settings) -> tuple[Turn, Pcm16]:
     utterance = _utterance(arguments, settings)
     engines = Engines(settings)
     stages: list[StageName] = [name for name in STAGES if name != "asr" or utterance.audio is not None]
     try:
         await engines.load(stages)
+        for name in stages:
+            if engines.states[name].status == "ready" and engines.states[name].detail:
+                print(engines.states[name].detail, file=sys.stderr)
         session = ChatSession(engines.opening_persona, engines.opening_voice, engines.token_budget)
         turn, events = await session.take(await engines.stages(stages), utterance)
         sound: list[Pcm16] = []
-        notices: list[Notice] = []
         async for event in events:
             if isinstance(event, AudioOut):
                 sound.append(event.pcm)
             elif isinstance(event, Notice):
-                notices.append(event)
                 print(event.message, file=sys.stderr)
-        return turn, np.concatenate(sound) if sound else np.zeros(0, np.int16), notices
+        return turn, np.concatenate(sound) if sound else np.zeros(0, np.int16)
     finally:
         await engines.close()
 
@@ -79,7 +79,7 @@ def _utterance(arguments: argparse.Namespace, settings: Settings) -> Utterance:
             max_pixels=settings.image_max_pixels,
             max_bytes=settings.image_max_bytes,
         )
-        image = ImagePart(prepared.data_url, prepared.tokens)
+        image = prepared.part
     given = str(arguments.utterance)
     path = Path(given)
     if len(given) < 1000 and path.is_file():
@@ -104,7 +104,7 @@ def _write_sound(path: Path, sound: Pcm16) -> None:
         ) from None
 
 
-def _print(record: dict[str, Any], notices: list[Notice]) -> None:
+def _print(record: dict[str, Any]) -> None:
     print(f"you    {record['transcript']}")
     mood = f"[{record['mood']}] " if record["mood"] else ""
     print(f"reply  {mood}{record['reply'].strip()}")

@@ -50,6 +50,12 @@ def figure(name: str, value: float | int | None) -> str:
     return f"{value:.2f}" if name == "ms_per_token" else f"{value:.1f}"
 
 
+def title_view(language: str) -> str:
+    """The page's name and what it is for."""
+    title, tagline = escape(word("title", language)), escape(word("tagline", language))
+    return f'<div class="sc-title"><h1>{title}</h1><p>{tagline}</p></div>'
+
+
 def turn_card(turn: Turn | None, language: str) -> str:
     """The figures of one turn, as they come in."""
     if turn is None:
@@ -96,7 +102,7 @@ def loading_line(states: dict[Any, StageState], language: str) -> str:
             detail = escape(state.detail)
             stages.append(f'<span class="sc-stage sc-failed">{text}: {word("failed", language)}. {detail}</span>')
         else:
-            detail = f" · {escape(state.engine)}" if state.engine else ""
+            detail = "".join(f" · {escape(text)}" for text in (state.engine, state.detail) if text)
             stages.append(f'<span class="sc-stage sc-{state.status}">{text}{detail}</span>')
     ready = all(state.status == "ready" for state in states.values())
     head = word("ready" if ready else "loading", language)

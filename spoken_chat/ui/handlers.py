@@ -12,19 +12,21 @@ from typing import Any, Final
 import gradio as gr
 
 from spoken_chat.audio.decode import decode_audio
-from spoken_chat.conversation import ImagePart
 from spoken_chat.engines import Engines
 from spoken_chat.errors import ChatError
 from spoken_chat.images import prepare_image
 from spoken_chat.session import ChatSession, SessionStore
 from spoken_chat.turn import Heard, Notice, Utterance
-from spoken_chat.ui.figures import loading_line, turn_card, turns_table
+from spoken_chat.ui.figures import loading_line, title_view, turn_card, turns_table
 from spoken_chat.ui.sound import ReplySounds
 from spoken_chat.ui.text import fault, language_of
 from spoken_chat.ui.transcript import Page
 
 REDRAW_S: Final = 0.05
 """The page is redrawn at most this often while a reply streams; sound does not wait for it."""
+
+MOST_WAIT_MS: Final = 60_000.0
+"""A page that claims to have waited longer for its first sound is not believed."""
 
 Updates = dict[str, Any]
 """New values of the page's parts, by part name."""
@@ -49,6 +51,7 @@ class Handlers:
         self._pages[key] = page
         page.greet()
         return {
+            "title": title_view(page.language),
             "persona": persona.id,
             "voice": gr.update(choices=[one.name for one in persona.voices], value=voice.name),
             **self._status(page),
@@ -99,9 +102,8 @@ class Handlers:
         if isinstance(data, dict):
             wait_ms = data.get("wait_ms")
             turn = next((one for one in page.session.turns if one.id == data.get("turn")), None)
-            known = isinstance(wait_ms, int | float) and math.isfinite(wait_ms) and 0 <= wait_ms < 60_000
-            if turn is not None and known and "first_audio_sent" in turn.timeline.marks:
-                turn.timeline.mark("browser_play", turn.timeline.marks["first_audio_sent"] + float(wait_ms) / 1000)
+            if turn is not None and isinstance(wait_ms, int | float) and 0 <= wait_ms < MOST_WAIT_MS:
+                turn.heard_after(wait_ms / 1000)
         return self._figures(page)
 
     async def speak(self, path: str | None, heard: float, request: gr.Request) -> AsyncIterator[Updates]:
@@ -146,7 +148,7 @@ class Handlers:
                     max_pixels=settings.image_max_pixels,
                     max_bytes=settings.image_max_bytes,
                 )
-                image = ImagePart(ready.data_url, ready.tokens)
+                image = ready.part
             return Utterance(text=text, image=image)
 
         async for updates in self._turn(page, prepare):
@@ -185,22 +187,22 @@ class Handlers:
         }
 
     def _status(self, page: Page) -> Updates:
-        done = self.engines.ready or self.engines.failed
         return {
             "status": loading_line(self.engines.states, page.language),
-            "ticker": gr.Timer(active=not done),
+            "ticker": gr.Timer(active=not self.engines.ready),
         }
 
     def _page(self, request: gr.Request) -> Page:
         try:
             return self._pages[_key(request)]
         except KeyError:
-            raise gr.Error("This conversation has ended; reload the page to start another.") from None
+            message = "This conversation has ended; reload the page to start another."
+            raise gr.Error(message, print_exception=False) from None
 
 
 def _key(request: gr.Request) -> str:
     if request.session_hash is None:
-        raise gr.Error("This page has no session; reload it.")
+        raise gr.Error("This page has no session; reload it.", print_exception=False)
     return request.session_hash
 
 

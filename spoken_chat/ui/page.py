@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import gradio as gr
 
 from spoken_chat.settings import ROOT
+from spoken_chat.ui.figures import title_view
 from spoken_chat.ui.handlers import Handlers, Updates
 from spoken_chat.ui.text import i18n
 
@@ -35,10 +37,22 @@ def build_page(handlers: Handlers) -> tuple[gr.Blocks, gr.I18n]:
     opening, voice = handlers.engines.opening_persona, handlers.engines.opening_voice
 
     with gr.Blocks(title="Spoken Chat", analytics_enabled=False, fill_width=True) as demo:
-        with gr.Row(equal_height=False):
-            gr.Markdown(words("title"), elem_classes="sc-title", elem_id="sc-title")
-            parts["status"] = gr.HTML(elem_id="status")
-        parts["ticker"] = gr.Timer(0.5)
+        with gr.Row(elem_id="head"):
+            with gr.Column(scale=3, min_width=260):
+                parts["title"] = gr.HTML(title_view("en"), elem_id="title")
+                parts["status"] = gr.HTML(elem_id="status")
+            parts["persona"] = gr.Dropdown(
+                personas, value=opening.id, label=words("persona"), elem_id="persona", scale=1, min_width=130
+            )
+            parts["voice"] = gr.Dropdown(
+                [one.name for one in opening.voices],
+                value=voice.name,
+                label=words("voice"),
+                elem_id="voice",
+                scale=1,
+                min_width=130,
+            )
+        parts["ticker"] = gr.Timer(0.5, active=False)
         parts["player"] = gr.HTML(
             value="",
             html_template="<div></div>",
@@ -51,9 +65,9 @@ def build_page(handlers: Handlers) -> tuple[gr.Blocks, gr.I18n]:
             with gr.Column(scale=5, min_width=320):
                 parts["transcript"] = gr.Chatbot(
                     label=words("transcript"),
-                    height=420,
+                    height=400,
                     render_markdown=False,
-                    buttons=["copy"],
+                    buttons=[],
                     feedback_options=None,
                     allow_file_downloads=False,
                     elem_id="transcript",
@@ -79,17 +93,6 @@ def build_page(handlers: Handlers) -> tuple[gr.Blocks, gr.I18n]:
             with gr.Column(scale=4, min_width=320):
                 parts["card"] = gr.HTML(elem_id="card")
                 parts["table"] = gr.HTML(elem_id="table")
-                with gr.Row():
-                    parts["persona"] = gr.Dropdown(
-                        personas, value=opening.id, label=words("persona"), elem_id="persona", min_width=120
-                    )
-                    parts["voice"] = gr.Dropdown(
-                        [one.name for one in opening.voices],
-                        value=voice.name,
-                        label=words("voice"),
-                        elem_id="voice",
-                        min_width=120,
-                    )
                 parts["again"] = gr.Audio(
                     label=words("again"), interactive=False, editable=False, elem_id="again", buttons=["download"]
                 )
@@ -101,7 +104,7 @@ def build_page(handlers: Handlers) -> tuple[gr.Blocks, gr.I18n]:
 
         demo.load(
             plain(handlers.open_page),
-            outputs=[parts["persona"], parts["voice"], parts["status"], parts["ticker"], *view],
+            outputs=[*(parts[name] for name in ("title", "persona", "voice", "status", "ticker")), *view],
             **quiet,
         )
         demo.unload(handlers.close_page)
@@ -127,8 +130,13 @@ def build_page(handlers: Handlers) -> tuple[gr.Blocks, gr.I18n]:
             **quiet,
         )
         stop.click(plain(handlers.stop), inputs=[heard], outputs=view, js=STOP_JS, concurrency_limit=None, **quiet)
-        restart.click(
-            plain(handlers.restart), outputs=[*view, parts["again"]], js=STOP_JS, concurrency_limit=None, **quiet
+        gr.on(
+            [restart.click, parts["transcript"].clear],
+            plain(handlers.restart),
+            outputs=[*view, parts["again"]],
+            js=STOP_JS,
+            concurrency_limit=None,
+            **quiet,
         )
         for chooser in (parts["persona"], parts["voice"]):
             chooser.input(
@@ -153,8 +161,6 @@ def _by_part(parts: dict[str, Any]) -> Callable[[Callable[..., Any]], Callable[.
     """Handlers name the parts of the page; Gradio wants the components themselves."""
 
     def wrap(handler: Callable[..., Any]) -> Callable[..., Any]:
-        import functools
-
         @functools.wraps(handler)
         async def run(*arguments: Any) -> dict[Any, Any]:
             return _components(parts, await handler(*arguments))
@@ -166,8 +172,6 @@ def _by_part(parts: dict[str, Any]) -> Callable[[Callable[..., Any]], Callable[.
 
 def _by_part_streaming(parts: dict[str, Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def wrap(handler: Callable[..., AsyncIterator[Updates]]) -> Callable[..., Any]:
-        import functools
-
         @functools.wraps(handler)
         async def run(*arguments: Any) -> AsyncIterator[dict[Any, Any]]:
             async for updates in handler(*arguments):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,20 +31,20 @@ class Page:
 
     def greet(self) -> None:
         """The persona's greeting, unless it was the last thing said."""
-        greeting = self.session.persona.greeting
+        greeting = _plain(self.session.persona.greeting)
         if not self.messages or self.messages[-1]["content"] != greeting:
-            self.tell(greeting)
+            self.tell(self.session.persona.greeting)
 
     def tell(self, text: str) -> Message:
         """A message from the app's side."""
         self._drop_placeholder()
-        message = {"role": "assistant", "content": text}
+        message = {"role": "assistant", "content": _plain(text)}
         self.messages.append(message)
         return message
 
     def say(self, text: str) -> None:
         """The user's words."""
-        self.messages.append({"role": "user", "content": text})
+        self.messages.append({"role": "user", "content": _plain(text)})
 
     def show_image(self, path: Path) -> None:
         """The user's image."""
@@ -57,17 +58,20 @@ class Page:
     def begin(self, sounds: ReplySounds) -> Callable[[Turn, TurnEvent], None]:
         """What a new turn's events do to this page and its sound."""
         reply: Message | None = None
+        words = ""
 
         def tap(turn: Turn, event: TurnEvent) -> None:
-            nonlocal reply
+            nonlocal reply, words
             match event:
                 case Heard(text):
                     if self._drop_placeholder():
                         self.say(text)
                 case ReplyText(text):
+                    words = (words + text).lstrip()
                     if reply is None:
                         reply = self.tell("")
-                    reply["content"] = (reply["content"] + text).lstrip()
+                    mood = f"[{turn.mood}] " if turn.mood else ""
+                    reply["content"] = _plain(mood + words)
                 case AudioOut(pcm):
                     sounds.push(turn.id, pcm)
                     if self._sound[0] != turn.id:
@@ -96,3 +100,8 @@ class Page:
             return False
         self.messages[:] = [message for message in self.messages if message is not placeholder]
         return True
+
+
+def _plain(text: str) -> str:
+    """`text` for gr.Chatbot, which takes every message for HTML, also when it is told not to render Markdown."""
+    return html.escape(text, quote=False)
