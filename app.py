@@ -7,6 +7,7 @@ import asyncio
 import logging
 import socket
 import sys
+from contextlib import suppress
 
 import uvicorn
 
@@ -69,7 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     host, port = listener.getsockname()[:2]
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=SHUTDOWN_S)
-    PageServer(config, f"http://{host}:{port}").run(sockets=[listener])
+    with suppress(KeyboardInterrupt):  # how uvicorn hands on the Ctrl-C that it has already obeyed
+        PageServer(config, f"http://{host}:{port}").run(sockets=[listener])
     return 0
 
 

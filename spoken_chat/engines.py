@@ -187,11 +187,13 @@ class Engines:
                 raise ChatError("still_loading", "The models are still loading; try again in a moment.")
 
     async def close(self) -> None:
-        """Close every connection and end the embedded server."""
+        """Close every connection, end the embedded server, and let the worker threads go."""
         if self.chat is not None:
             await self.chat.aclose()
         if self.llama is not None:
             await self.llama.stop()
+        self.recognizer.close()
+        self.synthesizer.close()
 
     def health(self) -> dict[str, Any]:
         """What /healthz answers of the stages."""

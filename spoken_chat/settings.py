@@ -54,7 +54,9 @@ class Settings(BaseSettings):
     llm_gguf: str = _knob(
         "", "model of the embedded server: a .gguf file, or owner/repo:file.gguf on the hub", flag="--gguf"
     )
-    llm_threads: int = _knob(0, "threads of the embedded server (0: one per core)", ge=0)
+    llm_threads: int = _knob(
+        0, "threads the embedded server writes with (0: all cores but one, so that the voice has one)", ge=0
+    )
 
     asr_model: str = _knob("packaged", "faster-whisper model: packaged, a name such as small, or a folder")
     asr_device: Literal["auto", "cpu", "cuda"] = _knob("auto", "where speech recognition runs")

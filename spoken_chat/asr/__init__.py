@@ -32,3 +32,7 @@ class Recognizer(Protocol):
     async def transcribe(self, audio: FloatPcm, languages: Sequence[str]) -> Transcript:
         """Recognise 16 kHz mono `audio`; the language is one of `languages` (ISO 639-1). Raises ChatError."""
         ...
+
+    def close(self) -> None:
+        """Let the worker threads end; nothing may be asked afterwards."""
+        ...

@@ -57,6 +57,9 @@ class _NoRecognizer:
     def load(self) -> None:
         """Nothing to load."""
 
+    def close(self) -> None:
+        """Nothing to close."""
+
     async def transcribe(self, audio: FloatPcm, languages: Sequence[str]) -> Transcript:
         raise AssertionError("typed turns are not transcribed")
 
@@ -106,6 +109,9 @@ class _FixedVoice:
 
     def load(self) -> None:
         """Nothing to load."""
+
+    def close(self) -> None:
+        """Nothing to close."""
 
     async def synthesize(self, request: SpeechRequest) -> AsyncGenerator[SpeechEvent, None]:
         started = time.monotonic()

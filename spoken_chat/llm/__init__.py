@@ -54,6 +54,11 @@ class ChatModel(Protocol):
         """The served model's name."""
         ...
 
+    @property
+    def vision(self) -> bool | None:
+        """Whether the model sees images; None while nobody knows."""
+        ...
+
     def stream(self, messages: Sequence[Message]) -> AsyncGenerator[ChatEvent, None]:
         """Send `messages`, yield RequestSent, the TextDeltas, then StreamEnd.
 

@@ -1,0 +1,1 @@
+"""Servers this app starts itself: the embedded llama.cpp one, and vLLM by its recipe."""

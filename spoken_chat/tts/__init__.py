@@ -69,3 +69,7 @@ class Synthesizer(Protocol):
         Closing the generator stops the work.
         """
         ...
+
+    def close(self) -> None:
+        """Let the worker threads end; nothing may be asked afterwards."""
+        ...

@@ -32,6 +32,9 @@ class ScriptedRecognizer:
     def load(self) -> None:
         """Nothing to load."""
 
+    def close(self) -> None:
+        """Nothing to close."""
+
     async def transcribe(self, audio: FloatPcm, languages: Sequence[str]) -> Transcript:
         self.languages.append(languages)
         await asyncio.sleep(self.delay)
@@ -93,6 +96,9 @@ class ScriptedSynthesizer:
 
     def load(self) -> None:
         """Nothing to load."""
+
+    def close(self) -> None:
+        """Nothing to close."""
 
     async def synthesize(self, request: SpeechRequest) -> AsyncGenerator[SpeechEvent, None]:
         self.requests.append(request)

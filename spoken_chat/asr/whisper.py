@@ -1,0 +1,299 @@
+"""Speech recognition with faster-whisper, for short utterances several times faster than its `transcribe()`.
+
+`transcribe()` always encodes 30 s. Here its CTranslate2 model is called directly on a window that fits the speech;
+the language is decided on the same encoder output, among those allowed. Speech over 25 s goes through `transcribe()`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import opencc
+from faster_whisper import WhisperModel
+from faster_whisper.tokenizer import Tokenizer
+from faster_whisper.transcribe import get_suppressed_tokens
+
+from spoken_chat.asr import Transcript, cuda
+from spoken_chat.asr.whisper_weights import model_folder, model_name
+from spoken_chat.audio import ASR_RATE, FloatPcm
+from spoken_chat.audio.pcm import levelled
+from spoken_chat.audio.vad import speech_only
+from spoken_chat.errors import ChatError
+from spoken_chat.settings import Settings
+
+MAX_THREADS: Final = 8
+LONG_S: Final = 25.0
+"""Longer speech goes through `transcribe()`."""
+
+_LEAST_WINDOW_S: Final = 10.0
+_PADDING_S: Final = 3.0
+"""With less silence after the speech the decoder loops."""
+_FULL_WINDOW_S: Final = 30.0
+_TOKENS_PER_S: Final = 8
+_MORE_TOKENS: Final = 8
+_MAX_LENGTH: Final = 448
+"""Longest sequence of the decoder, its prompt included."""
+
+_MADE_UP: Final = ((0.55, -1.0), (0.3, -1.5), (0.8, -0.5))
+"""Above the one (probability of no speech) and below the other (mean log-probability of the text) of a pair, what the
+decoder says was made up. Measured on the packaged model: real speech reached 0.53 and -0.66, sounds that nobody speaks
+lay at 0.54 to 0.90 and -0.69 to -2.5."""
+_LOOP_TOKENS: Final = 8
+"""A shorter repetition is taken for speech."""
+_LONG_TEMPERATURES: Final = (0.0, 0.4)
+
+_SPACE_BETWEEN_CHINESE: Final = re.compile(r"(?<=[\u3000-\u9fff])\s+(?=[\u3000-\u9fff])")
+
+NOTHING: Final = Transcript("")
+
+
+@dataclass(frozen=True)
+class _Hypothesis:
+    """What the decoder made of a window. `capped`: it was stopped at the longest length allowed."""
+
+    tokens: list[int]
+    log_probability: float
+    no_speech: float
+    capped: bool
+
+    @property
+    def made_up(self) -> bool:
+        return is_made_up(self.no_speech, self.log_probability)
+
+    @property
+    def loops(self) -> bool:
+        """Who repeats himself comes to an end; a decoder that got stuck does not."""
+        return self.capped and len(without_loop(self.tokens)) < len(self.tokens)
+
+
+class WhisperRecognizer:
+    """The `Recognizer` on faster-whisper. One utterance at a time, in a thread of its own."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._threads = settings.asr_threads or min(MAX_THREADS, _cores())
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="asr")
+        self._loading = threading.Lock()
+        self._model: WhisperModel | None = None
+        self._suppressed: list[int] = []
+        self._simplify = opencc.OpenCC("t2s")
+        self._where = ""
+
+    @property
+    def name(self) -> str:
+        """The engine and model in words, such as `faster-whisper base int8 cpu`; the last two once it is loaded."""
+        return " ".join(filter(None, ["faster-whisper", model_name(self._settings), self._where]))
+
+    @property
+    def model(self) -> WhisperModel:
+        """The model, loaded when it is not yet. Raises ChatError."""
+        with self._loading:
+            if self._model is None:
+                self._model = self._loaded()
+            return self._model
+
+    def load(self) -> None:
+        """Load the model and run it once; blocks. Raises ChatError."""
+        self.model  # noqa: B018 - loading is the point
+
+    def close(self) -> None:
+        """Wait for the utterance in work, drop those that wait, and end the thread."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    async def transcribe(self, audio: FloatPcm, languages: Sequence[str]) -> Transcript:
+        """Recognise 16 kHz mono `audio`; the language is one of `languages` (ISO 639-1). Raises ChatError.
+
+        When cancelled, the work stops at its next step.
+        """
+        stopped = threading.Event()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(
+                self._executor, self.recognise, audio, languages, stopped
+            )
+        finally:
+            stopped.set()
+
+    def recognise(
+        self, audio: FloatPcm, languages: Sequence[str], stopped: threading.Event | None = None
+    ) -> Transcript:
+        """`transcribe`, blocking; for one thread at a time. Stops early, with nothing heard, once `stopped` is set."""
+        stopped = stopped or threading.Event()
+        model = self.model
+        self._check(languages)
+        speech = speech_only(levelled(audio, ASR_RATE))
+        if not len(speech) or stopped.is_set():
+            return NOTHING
+        try:
+            if len(speech) > LONG_S * ASR_RATE:
+                return self._long(model, speech, languages, stopped)
+            return self._short(model, speech, languages, stopped)
+        except RuntimeError as error:
+            raise ChatError(
+                "asr_failed", f"Speech recognition failed ({error}); please try again, or type.", reason=str(error)
+            ) from error
+
+    def _loaded(self) -> WhisperModel:
+        folder = model_folder(self._settings)
+        device, compute_type = "cpu", "int8"
+        if self._settings.asr_device != "cpu":
+            trial = cuda.probe(folder)
+            if trial.works:
+                device, compute_type = "cuda", cuda.COMPUTE_TYPE
+            elif self._settings.asr_device == "cuda":
+                raise ChatError(
+                    "asr_no_cuda",
+                    f"Speech recognition cannot use the GPU: {trial.reason}; set --asr-device to auto or cpu.",
+                    reason=trial.reason,
+                )
+        try:
+            model = WhisperModel(
+                str(folder), device=device, compute_type=compute_type, cpu_threads=self._threads, local_files_only=True
+            )
+            self._suppressed = list(get_suppressed_tokens(self._tokenizer(model, "en"), [-1]))
+            self._warm(model)
+        except (RuntimeError, ValueError) as error:
+            raise ChatError(
+                "asr_model_broken",
+                f"The speech model in {folder} could not be loaded: {error}.",
+                folder=str(folder),
+            ) from error
+        self._where = f"{compute_type} {device}"
+        return model
+
+    def _warm(self, model: WhisperModel) -> None:
+        """Run every part once: the first pass of each is slow."""
+        silence = np.zeros(ASR_RATE, np.float32)
+        speech_only(silence)
+        encoded = self._encode(model, silence, _LEAST_WINDOW_S)
+        language = self._language(model, encoded, model.supported_languages)
+        tokens = self._decode(model, encoded, language, _MORE_TOKENS).tokens
+        self._chinese(self._tokenizer(model, language).decode(tokens))
+
+    def _check(self, languages: Sequence[str]) -> None:
+        known = self.model.supported_languages
+        if not any(language in known for language in languages):
+            raise ChatError(
+                "asr_language",
+                f"The speech model {model_name(self._settings)} does not know the language "
+                f"{' or '.join(languages)}; choose another persona or another --asr-model.",
+                languages=" ".join(languages),
+            )
+
+    def _short(
+        self, model: WhisperModel, speech: FloatPcm, languages: Sequence[str], stopped: threading.Event
+    ) -> Transcript:
+        seconds = len(speech) / ASR_RATE
+        encoded = self._encode(model, speech, max(_LEAST_WINDOW_S, seconds + _PADDING_S))
+        if stopped.is_set():
+            return NOTHING
+        language = self._language(model, encoded, languages)
+        limit = int(seconds * _TOKENS_PER_S) + _MORE_TOKENS
+        heard = self._decode(model, encoded, language, limit)
+        if heard.capped and not heard.loops and not stopped.is_set():
+            # The speaker is fast, or the tokens of this language are short.
+            heard = self._decode(model, encoded, language, 2 * limit)
+        if heard.loops and not stopped.is_set():
+            # The window that the model was trained on mostly breaks the loop.
+            heard = self._decode(model, self._encode(model, speech, _FULL_WINDOW_S), language, limit)
+        if heard.made_up or stopped.is_set():
+            return NOTHING
+        tokens = without_loop(heard.tokens) if heard.capped else heard.tokens
+        return self._transcript(self._tokenizer(model, language).decode(tokens), language)
+
+    def _long(
+        self, model: WhisperModel, speech: FloatPcm, languages: Sequence[str], stopped: threading.Event
+    ) -> Transcript:
+        first = speech[: int(_FULL_WINDOW_S * ASR_RATE)]
+        language = self._language(model, self._encode(model, first, _FULL_WINDOW_S), languages)
+        segments, _ = model.transcribe(
+            speech,
+            language=language,
+            beam_size=1,
+            temperature=_LONG_TEMPERATURES,
+            condition_on_previous_text=False,
+        )
+        texts = []
+        for segment in segments:
+            if stopped.is_set():
+                return NOTHING
+            if not is_made_up(segment.no_speech_prob, segment.avg_logprob):
+                texts.append(segment.text)
+        return self._transcript("".join(texts), language)
+
+    def _encode(self, model: WhisperModel, speech: FloatPcm, window_s: float) -> Any:
+        window = np.pad(speech, (0, max(0, int(window_s * ASR_RATE) - len(speech))))
+        return model.encode(model.feature_extractor(window, padding=0))
+
+    def _language(self, model: WhisperModel, encoded: Any, languages: Sequence[str]) -> str:
+        allowed = [language for language in languages if language in model.supported_languages]
+        if len(allowed) == 1:
+            return allowed[0]
+        found = {token[2:-2]: probability for token, probability in model.model.detect_language(encoded)[0]}
+        return max(allowed, key=lambda language: found.get(language, 0.0))
+
+    def _decode(self, model: WhisperModel, encoded: Any, language: str, limit: int) -> _Hypothesis:
+        tokenizer = self._tokenizer(model, language)
+        prompt = [*tokenizer.sot_sequence, tokenizer.no_timestamps]
+        length = min(_MAX_LENGTH, len(prompt) + limit)
+        result = model.model.generate(
+            encoded,
+            [prompt],
+            beam_size=1,
+            max_length=length,
+            return_scores=True,
+            return_no_speech_prob=True,
+            suppress_tokens=self._suppressed,
+        )[0]
+        tokens = result.sequences_ids[0]
+        return _Hypothesis(
+            tokens=tokens,
+            # The score is a mean over the tokens; the end token counts too.
+            log_probability=result.scores[0] * len(tokens) / (len(tokens) + 1),
+            no_speech=result.no_speech_prob,
+            capped=len(prompt) + len(tokens) >= length,
+        )
+
+    def _tokenizer(self, model: WhisperModel, language: str) -> Tokenizer:
+        return Tokenizer(model.hf_tokenizer, model.model.is_multilingual, task="transcribe", language=language)
+
+    def _transcript(self, text: str, language: str) -> Transcript:
+        stripped = text.strip()
+        if not any(char.isalnum() for char in stripped):
+            return NOTHING
+        return Transcript(self._chinese(stripped) if language == "zh" else stripped, language)
+
+    def _chinese(self, text: str) -> str:
+        """Simplified, and without the spaces that the decoder sometimes puts at pauses."""
+        simplified: str = self._simplify.convert(text)
+        return _SPACE_BETWEEN_CHINESE.sub("", simplified)
+
+
+def is_made_up(no_speech: float, log_probability: float) -> bool:
+    """Whether a sentence with these two figures of the decoder is one that nobody said."""
+    return any(no_speech > empty and log_probability < doubtful for empty, doubtful in _MADE_UP)
+
+
+def without_loop(tokens: Sequence[int]) -> list[int]:
+    """`tokens` up to the first round of what they repeat at their end at least three times; else all of them."""
+    for period in range(1, len(tokens) // 3 + 1):
+        same = 0
+        while same < len(tokens) - period and tokens[-1 - same] == tokens[-1 - same - period]:
+            same += 1
+        if same >= max(2 * period, _LOOP_TOKENS):
+            return list(tokens[: len(tokens) - same])
+    return list(tokens)
+
+
+def _cores() -> int:
+    """The processors this process may use, which in a container are fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
