@@ -37,7 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; its exit status, or 2 with one sentence on stderr."""
     parsed = build_parser().parse_args(arguments)
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
     try:
         run: Run = parsed.run
         return run(parsed, knobs.from_arguments(parsed))

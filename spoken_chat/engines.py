@@ -215,7 +215,7 @@ class Engines:
             state.engine = await loaders[name]()
         except ChatError as error:
             state.status, state.detail = "failed", error.message
-            log.error("%s", error.message)
+            log.warning("%s", error.message)
         else:
             state.status = "ready"
         state.seconds = round(time.monotonic() - started, 2)

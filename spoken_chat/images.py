@@ -87,12 +87,7 @@ def fit_size(width: int, height: int, *, min_pixels: int, max_pixels: int, patch
     if min(width, height) < 1:
         raise ChatError("image_empty", "The image has no pixels; choose another one.")
     if max(width, height) > MAX_ASPECT * min(width, height):
-        raise ChatError(
-            "image_too_narrow",
-            f"The image of {width} x {height} pixels is more than {MAX_ASPECT} times as long as it is wide; crop it.",
-            width=width,
-            height=height,
-        )
+        raise _too_narrow(width, height)
     columns, rows = round(width / patch), round(height / patch)
     if not columns or not rows:
         raise _too_small(width, height, patch // 2 + 1)
@@ -104,6 +99,9 @@ def fit_size(width: int, height: int, *, min_pixels: int, max_pixels: int, patch
     elif columns * rows * patch**2 < min_pixels:
         grow = math.sqrt(min_pixels / (width * height))
         columns, rows = math.ceil(width * grow / patch), math.ceil(height * grow / patch)
+    if max(columns, rows) > MAX_ASPECT * min(columns, rows):
+        # Rounding made it narrower than the original, and the server would refuse what we send.
+        raise _too_narrow(width, height)
     return columns * patch, rows * patch
 
 
@@ -131,6 +129,16 @@ def prepare_image(
         tokens=(upright.width // patch) * (upright.height // patch),
         source_width=width,
         source_height=height,
+    )
+
+
+def _too_narrow(width: int, height: int) -> ChatError:
+    return ChatError(
+        "image_too_narrow",
+        f"The image of {width} x {height} pixels is too narrow for the model, which takes one side up to {MAX_ASPECT} "
+        "times the other; crop it.",
+        width=width,
+        height=height,
     )
 
 

@@ -60,7 +60,7 @@ class _NoRecognizer:
     def close(self) -> None:
         """Nothing to close."""
 
-    async def transcribe(self, audio: FloatPcm, languages: Sequence[str]) -> Transcript:
+    async def transcribe(self, audio: FloatPcm, languages: Sequence[str]) -> Transcript:  # noqa: ARG002
         raise AssertionError("typed turns are not transcribed")
 
 
@@ -88,7 +88,7 @@ class _StampedModel:
                 yield event
 
     def arrival_of(self, end: int) -> float:
-        """When the character before offset `end` of the reply had come, in seconds. White space before it is not shown."""
+        """When the character before offset `end` of the reply had come, in seconds; leading white space not counted."""
         whole = "".join(text for _, text in self.arrivals)
         total = len(whole.lstrip()) - len(whole)
         for at, text in self.arrivals:
@@ -113,7 +113,7 @@ class _FixedVoice:
     def close(self) -> None:
         """Nothing to close."""
 
-    async def synthesize(self, request: SpeechRequest) -> AsyncGenerator[SpeechEvent, None]:
+    async def synthesize(self, request: SpeechRequest) -> AsyncGenerator[SpeechEvent, None]:  # noqa: ARG002
         started = time.monotonic()
         await asyncio.sleep(VOICE_S)
         if self.first_took is None:

