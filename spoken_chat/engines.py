@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import logging
-import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -43,6 +42,9 @@ WARM_UP: Final = {"zh": "你好！", "en": "Hello!"}
 RETRY_S: Final = 3.0
 """How long to wait before a model server that was not there is asked again."""
 
+EMBEDDED_DEFAULTS: Final = {"llm_temperature": 0.3, "llm_max_tokens": 96}
+"""What suits SmolLM2 where nothing else was asked for: hotter, it leaves the mood tag out and rambles."""
+
 StageName = Literal["asr", "llm", "tts"]
 STAGES: Final[tuple[StageName, ...]] = ("asr", "llm", "tts")
 EMBEDDED_LANGUAGE: Final = "en"
@@ -59,10 +61,14 @@ class Choice:
 
 @dataclass
 class StageState:
-    """How far one stage is. `seconds` is how long its loading took, None while it loads."""
+    """How far one stage is. `seconds` is how long its loading took, None while it loads.
+
+    `detail` is a fault or a notice in one English sentence, and `code` what it is called.
+    """
 
     status: Literal["waiting", "loading", "ready", "failed"] = "waiting"
     engine: str = ""
+    code: str = ""
     detail: str = ""
     seconds: float | None = None
 
@@ -74,6 +80,19 @@ def choose_llm(settings: Settings) -> Choice:
     if settings.llm_gguf:
         return Choice("embedded", f"no server was given; the model {settings.llm_gguf} was")
     return Choice("embedded", "no server was given (SPOKEN_CHAT_LLM_BASE_URL)" + _vllm_hint())
+
+
+def is_embedded_default(settings: Settings) -> bool:
+    """Whether the packaged SmolLM2 answers."""
+    return choose_llm(settings).engine == "embedded" and not settings.llm_gguf
+
+
+def suited(settings: Settings) -> Settings:
+    """`settings` with what suits the packaged model, where it answers and nothing else was asked for."""
+    if not is_embedded_default(settings):
+        return settings
+    unasked = {name: value for name, value in EMBEDDED_DEFAULTS.items() if name not in settings.model_fields_set}
+    return settings.model_copy(update=unasked)
 
 
 def _vllm_hint() -> str:
@@ -109,7 +128,7 @@ class Engines:
     """The engines of one app: loaded side by side, closed together."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+        self.settings = suited(settings)
         self.states: dict[StageName, StageState] = {name: StageState() for name in STAGES}
         self.personas = load_personas(settings.persona_dir)
         self.opening_persona = self._opening_persona()
@@ -126,8 +145,7 @@ class Engines:
                 known = ", ".join(self.personas)
                 raise ChatError("persona_unknown", f"There is no persona {wanted!r}; choose one of {known}.")
             return self.personas[wanted]
-        embedded = choose_llm(self.settings).engine == "embedded" and not self.settings.llm_gguf
-        return default_for(self.personas, EMBEDDED_LANGUAGE if embedded else "zh")
+        return default_for(self.personas, EMBEDDED_LANGUAGE if is_embedded_default(self.settings) else "zh")
 
     @property
     def opening_voice(self) -> PersonaVoice:
@@ -182,7 +200,7 @@ class Engines:
         for name in needed:
             state = self.states[name]
             if state.status == "failed":
-                raise ChatError(f"{name}_failed", state.detail)
+                raise ChatError(state.code, state.detail)
             if state.status != "ready":
                 raise ChatError("still_loading", "The models are still loading; try again in a moment.")
 
@@ -210,11 +228,11 @@ class Engines:
         }
         state = self.states[name]
         started = time.monotonic()
-        state.status, state.detail = "loading", ""
+        state.status, state.code, state.detail, state.seconds = "loading", "", "", None
         try:
             state.engine = await loaders[name]()
         except ChatError as error:
-            state.status, state.detail = "failed", error.message
+            state.status, state.code, state.detail = "failed", error.code, error.message
             log.warning("%s", error.message)
         else:
             state.status = "ready"
@@ -252,12 +270,7 @@ class Engines:
         async with aclosing(self.synthesizer.synthesize(trial)) as events:
             async for event in events:
                 if isinstance(event, SpeechNotice):
-                    self.states["tts"].detail = event.message
+                    self.states["tts"].code, self.states["tts"].detail = event.code, event.message
                 elif isinstance(event, SpeechChunk):
                     break
         return self.synthesizer.name
-
-
-def cpu_count() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

@@ -19,3 +19,11 @@ class ChatError(Exception):
         self.code = code
         self.message = message
         self.details = details
+
+
+def package_missing(error: ImportError) -> ChatError:
+    """The fault of a package that cannot be imported."""
+    name = str(error.name)
+    return ChatError(
+        "package_missing", f"The package {name} is not installed; run `make install` to get it.", package=name
+    )

@@ -44,8 +44,12 @@ class Settings(BaseSettings):
     llm_base_url: str = _knob("", "OpenAI-compatible server, such as http://127.0.0.1:8000/v1", flag="--base-url")
     llm_api_key: SecretStr = _knob(SecretStr(""), "key of that server", flag="--api-key")
     llm_model: str = _knob("", "served model name (default: the first the server lists)", flag="--model")
-    llm_temperature: float = _knob(0.7, "sampling temperature", flag="--temperature", ge=0, le=2)
-    llm_max_tokens: int = _knob(220, "longest reply in tokens", flag="--max-tokens", ge=1)
+    llm_temperature: float = _knob(
+        0.7, "sampling temperature (default: 0.7; 0.3 with the embedded model)", flag="--temperature", ge=0, le=2
+    )
+    llm_max_tokens: int = _knob(
+        220, "longest reply in tokens (default: 220; 96 with the embedded model)", flag="--max-tokens", ge=1
+    )
     llm_context_tokens: int | None = _knob(None, "context window in tokens (default: what the server says)", ge=256)
     llm_vision: Literal["auto", "yes", "no"] = _knob("auto", "whether the model sees images")
     llm_connect_timeout: float = _knob(5.0, "longest wait for the server to accept a connection", gt=0)

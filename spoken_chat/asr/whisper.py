@@ -7,7 +7,6 @@ the language is decided on the same encoder output, among those allowed. Speech 
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import threading
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ from spoken_chat.asr.whisper_weights import model_folder, model_name
 from spoken_chat.audio import ASR_RATE, FloatPcm
 from spoken_chat.audio.pcm import levelled
 from spoken_chat.audio.vad import speech_only
+from spoken_chat.cores import available_cores
 from spoken_chat.errors import ChatError
 from spoken_chat.settings import Settings
 
@@ -79,7 +79,7 @@ class WhisperRecognizer:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._threads = settings.asr_threads or min(MAX_THREADS, _cores())
+        self._threads = settings.asr_threads or min(MAX_THREADS, available_cores())
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="asr")
         self._loading = threading.Lock()
         self._model: WhisperModel | None = None
@@ -290,10 +290,3 @@ def without_loop(tokens: Sequence[int]) -> list[int]:
         if same >= max(2 * period, _LOOP_TOKENS):
             return list(tokens[: len(tokens) - same])
     return list(tokens)
-
-
-def _cores() -> int:
-    """The processors this process may use, which in a container are fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -17,6 +17,7 @@ from typing import Final, Literal
 from spoken_chat import engines
 from spoken_chat.asr.cuda import probe
 from spoken_chat.asr.whisper_weights import model_folder
+from spoken_chat.cores import available_cores
 from spoken_chat.errors import ChatError
 from spoken_chat.llm.openai_chat import OpenAIChat
 from spoken_chat.persona import load_personas
@@ -69,7 +70,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 def _python() -> Finding:
     version = ".".join(str(part) for part in sys.version_info[:3])
-    return Finding("ok", "python", f"{version}, {engines.cpu_count()} cores")
+    return Finding("ok", "python", f"{version}, {available_cores()} cores")
 
 
 def _packages() -> list[Finding]:

@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 
 from spoken_chat.audio import TTS_RATE, Pcm16
-from spoken_chat.audio.decode import decode_audio
 from spoken_chat.audio.pcm import wav_bytes
 from spoken_chat.engines import STAGES, Engines, StageName
 from spoken_chat.errors import ChatError
-from spoken_chat.images import prepare_image
+from spoken_chat.intake import check_text, read_image, read_speech
 from spoken_chat.session import ChatSession
 from spoken_chat.settings import Settings
 from spoken_chat.turn import AudioOut, Notice, Turn, Utterance
 
 AUDIO_SUFFIXES = frozenset({".wav", ".mp3", ".flac", ".m4a", ".aac", ".ogg", ".opus", ".webm", ".mp4"})
+
+LONGEST_PATH = 1000
+"""Longer words are not looked up as a file: the system would refuse the name."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,28 +73,14 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> tuple[Turn,
 
 
 def _utterance(arguments: argparse.Namespace, settings: Settings) -> Utterance:
-    image = None
-    if arguments.image is not None:
-        prepared = prepare_image(
-            arguments.image,
-            min_pixels=settings.image_min_pixels,
-            max_pixels=settings.image_max_pixels,
-            max_bytes=settings.image_max_bytes,
-        )
-        image = prepared.part
+    image = read_image(arguments.image, settings) if arguments.image is not None else None
     given = str(arguments.utterance)
     path = Path(given)
-    if len(given) < 1000 and path.is_file():
-        audio = decode_audio(path, max_seconds=settings.audio_max_seconds, max_bytes=settings.audio_max_bytes)
-        return Utterance(audio=audio, image=image)
+    if len(given) < LONGEST_PATH and path.is_file():
+        return Utterance(audio=read_speech(path, settings), image=image)
     if path.suffix.lower() in AUDIO_SUFFIXES and " " not in given:
         raise ChatError("no_such_file", f"There is no file {given}; give the path of an audio file, or plain words.")
-    if len(given) > settings.text_max_chars:
-        raise ChatError(
-            "text_too_long",
-            f"The message has {len(given)} characters; {settings.text_max_chars} is the most that is taken.",
-        )
-    return Utterance(text=given, image=image)
+    return Utterance(text=check_text(given, settings), image=image)
 
 
 def _write_sound(path: Path, sound: Pcm16) -> None:

@@ -14,6 +14,7 @@ from typing import IO, Final
 
 import httpx2
 
+from spoken_chat.cores import available_cores
 from spoken_chat.errors import ChatError
 from spoken_chat.server.gguf import model_file
 from spoken_chat.server.llama_child import ServerOptions
@@ -112,7 +113,7 @@ class LlamaServer:
 
 
 def _spawn(model: Path, threads: int, log: IO[bytes]) -> subprocess.Popen[str]:
-    cores = len(os.sched_getaffinity(0))
+    cores = available_cores()
     options = ServerOptions(
         model=str(model),
         alias=model.stem,

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from spoken_chat.errors import ChatError
+
+LONGEST_WAITS: Final = 16
 
 
 class CircuitBreaker:
     """Who may call a service that can fail, for the callers of one event loop.
 
     Closed: all may. Open, after a failure: none may, for `retry_after` seconds. Then half-open: one may, as a trial;
-    when it succeeds the breaker closes, when it fails the service is left alone again. One outage lasts from the
+    when it succeeds the breaker closes, when it fails the service is left alone for twice as long as before, up to
+    LONGEST_WAITS times `retry_after`: where there is no network, trials should become rare. One outage lasts from the
     failure that opened the breaker until the trial that closes it.
     """
 
@@ -22,6 +26,7 @@ class CircuitBreaker:
         self._clock = clock
         self._fault: ChatError | None = None
         self._opened_at = 0.0
+        self._waits = 1
         self._trial: Attempt | None = None
         self._attempts: set[Attempt] = set()
 
@@ -35,7 +40,7 @@ class CircuitBreaker:
         """Whether a call made now may go to the service."""
         if self._fault is None:
             return True
-        return self._trial is None and self._clock() - self._opened_at >= self._retry_after
+        return self._trial is None and self._clock() - self._opened_at >= self._waits * self._retry_after
 
     def attempt(self) -> Attempt:
         """Register a call to the service; only when `permits`. End it with succeed, fail or abandon."""
@@ -54,6 +59,7 @@ class CircuitBreaker:
         was_trial = self._end(attempt)
         opens = self._fault is None
         if opens or was_trial:
+            self._waits = 1 if opens else min(2 * self._waits, LONGEST_WAITS)
             self._fault = fault
             self._opened_at = self._clock()
             for other in self._attempts:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import Any, Final
 
-from spoken_chat.errors import ChatError
+from spoken_chat.errors import package_missing
 from spoken_chat.tts.letters import LetterToSound
 from spoken_chat.weights import package_file
 
@@ -70,11 +70,7 @@ class EnglishPhonemes:
             import spacy
             from misaki import en
         except ImportError as error:
-            raise ChatError(
-                "package_missing",
-                f"The package {error.name} is not installed; run `make install` to get it.",
-                package=str(error.name),
-            ) from error
+            raise package_missing(error) from error
         # The constructor of misaki downloads its tagger where it is not installed under spaCy's own name, so the
         # object is put together from its parts instead.
         self._g2p: Any = en.G2P.__new__(en.G2P)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 
 from spoken_chat import weights
 from spoken_chat.audio import TTS_RATE, Pcm16
-from spoken_chat.errors import ChatError
+from spoken_chat.cores import available_cores
+from spoken_chat.errors import ChatError, package_missing
 from spoken_chat.tts.kokoro_tokens import encode
 
 log = logging.getLogger(__name__)
@@ -66,14 +66,10 @@ class KokoroModel:
             import onnxruntime
             from onnxruntime.capi import onnxruntime_pybind11_state as faults
         except ImportError as error:
-            raise ChatError(
-                "package_missing",
-                f"The package {error.name} is not installed; run `make install` to get it.",
-                package=str(error.name),
-            ) from error
+            raise package_missing(error) from error
         path = weights_file(cache_dir)
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads or min(_cores(), _MOST_THREADS)
+        options.intra_op_num_threads = threads or min(available_cores(), _MOST_THREADS)
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         # Idle threads that spin would take the cores from the language model, which is generating meanwhile.
@@ -138,7 +134,3 @@ def read_voice(folder: Path, name: str) -> Style:
             voice=name,
         )
     return values.reshape(_STYLE_ROWS, _STYLE_SIZE).astype(np.float32)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

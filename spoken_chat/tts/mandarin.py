@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any, Final
 
-from spoken_chat.errors import ChatError
+from spoken_chat.errors import package_missing
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +23,7 @@ class MandarinPhonemes:
             import jieba
             from misaki import zh
         except ImportError as error:
-            raise ChatError(
-                "package_missing",
-                f"The package {error.name} is not installed; run `make install` to get it.",
-                package=str(error.name),
-            ) from error
+            raise package_missing(error) from error
         # jieba reports its loading on stderr, and keeps its parsed word list in the shared temporary folder.
         jieba.setLogLevel(logging.WARNING)
         cache_dir.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from spoken_chat.engines import STAGES, StageState
 from spoken_chat.timeline import Metrics, medians
 from spoken_chat.turn import Turn
-from spoken_chat.ui.text import word
+from spoken_chat.ui.text import sentence, word
 
 TILES: Final = (
     ("first_audio", "first_audio_ms", "ms"),
@@ -99,10 +99,11 @@ def loading_line(states: dict[Any, StageState], language: str) -> str:
         state = states[name]
         text = word(f"stage_{name}", language)
         if state.status == "failed":
-            detail = escape(state.detail)
+            detail = escape(sentence(state.code, state.detail, language))
             stages.append(f'<span class="sc-stage sc-failed">{text}: {word("failed", language)}. {detail}</span>')
         else:
-            detail = "".join(f" · {escape(text)}" for text in (state.engine, state.detail) if text)
+            notice = sentence(state.code, state.detail, language)
+            detail = "".join(f" · {escape(said)}" for said in (state.engine, notice) if said)
             stages.append(f'<span class="sc-stage sc-{state.status}">{text}{detail}</span>')
     ready = all(state.status == "ready" for state in states.values())
     head = word("ready" if ready else "loading", language)

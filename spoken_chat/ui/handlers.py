@@ -11,15 +11,14 @@ from typing import Any, Final
 
 import gradio as gr
 
-from spoken_chat.audio.decode import decode_audio
-from spoken_chat.engines import Engines
+from spoken_chat.engines import EMBEDDED_LANGUAGE, Engines, is_embedded_default
 from spoken_chat.errors import ChatError
-from spoken_chat.images import prepare_image
+from spoken_chat.intake import check_text, read_image, read_speech
 from spoken_chat.session import ChatSession, SessionStore
 from spoken_chat.turn import Heard, Notice, Utterance
 from spoken_chat.ui.figures import loading_line, title_view, turn_card, turns_table
 from spoken_chat.ui.sound import ReplySounds
-from spoken_chat.ui.text import fault, language_of
+from spoken_chat.ui.text import fault, language_of, word
 from spoken_chat.ui.transcript import Page
 
 REDRAW_S: Final = 0.05
@@ -77,6 +76,8 @@ class Handlers:
         page.session.choose(persona, voice)
         if changed:
             page.greet()
+            if is_embedded_default(self.engines.settings) and persona.language != EMBEDDED_LANGUAGE:
+                page.tell("ℹ️ " + word("english_only", page.language))
         return {
             "voice": gr.update(choices=[one.name for one in persona.voices], value=voice.name),
             "transcript": page.messages,
@@ -112,12 +113,10 @@ class Handlers:
         if path is None:
             return
         await page.session.stop(_seconds(heard))
-        settings = self.engines.settings
         page.wait_for_words()
 
         def prepare() -> Utterance:
-            audio = decode_audio(Path(path), max_seconds=settings.audio_max_seconds, max_bytes=settings.audio_max_bytes)
-            return Utterance(audio=audio)
+            return Utterance(audio=read_speech(Path(path), self.engines.settings))
 
         async for updates in self._turn(page, prepare):
             yield {**updates, "microphone": None}
@@ -135,21 +134,8 @@ class Handlers:
             page.say(text[: settings.text_max_chars])
 
         def prepare() -> Utterance:
-            if len(text) > settings.text_max_chars:
-                raise ChatError(
-                    "text_too_long",
-                    f"The message has {len(text)} characters; {settings.text_max_chars} is the most that is taken.",
-                )
-            image = None
-            if files:
-                ready = prepare_image(
-                    files[0],
-                    min_pixels=settings.image_min_pixels,
-                    max_pixels=settings.image_max_pixels,
-                    max_bytes=settings.image_max_bytes,
-                )
-                image = ready.part
-            return Utterance(text=text, image=image)
+            checked = check_text(text, settings)
+            return Utterance(text=checked, image=read_image(files[0], settings) if files else None)
 
         async for updates in self._turn(page, prepare):
             yield {**updates, "written": None}

@@ -13,31 +13,22 @@ import pytest
 
 from spoken_chat.conversation import Exchange
 from spoken_chat.llm.openai_chat import OpenAIChat
-from spoken_chat.persona import Persona, PersonaVoice
+from spoken_chat.persona import PersonaVoice
 from spoken_chat.session import ChatSession
 from spoken_chat.settings import load
-from spoken_chat.tts import SpeechStyle, Synthesizer
+from spoken_chat.tts import Synthesizer
 from spoken_chat.tts.edge import EdgeSynthesizer
 from spoken_chat.tts.fallback import FallbackSynthesizer
 from spoken_chat.turn import AudioOut, Notice, Stages, Turn, TurnEvent, Utterance
 from tests.support import openai_server as servers
 from tests.support.edge_server import Behaviour, EdgeServer
-from tests.support.engines import ScriptedRecognizer, ScriptedSynthesizer
+from tests.support.engines import ScriptedRecognizer, ScriptedSynthesizer, scripted_persona
 
 TIMEOUTS = {"llm_first_token_timeout": 0.6, "llm_token_timeout": 0.4, "llm_connect_timeout": 1.0}
 GOOD = servers.say("[happy] All is ", "well again today.")
 
 
-def persona() -> Persona:
-    return Persona(
-        id="test",
-        name="Test",
-        language="en",
-        greeting="Hello!",
-        voices=(PersonaVoice("Ann", {"edge": "en-US-AvaNeural", "kokoro": "af_heart"}),),
-        moods={"happy": SpeechStyle()},
-        prefix="You are a test.",
-    )
+VOICE = PersonaVoice("Ann", {"edge": "en-US-AvaNeural", "kokoro": "af_heart"})
 
 
 class Rig:
@@ -45,7 +36,7 @@ class Rig:
 
     def __init__(self, chat: OpenAIChat, voice: Synthesizer) -> None:
         self.stages = Stages(ScriptedRecognizer(), chat, voice)
-        self.session = ChatSession(persona(), persona().voices[0], 4000)
+        self.session = ChatSession(scripted_persona(), VOICE, 4000)
         self.events: list[TurnEvent] = []
 
     async def say(self, text: str) -> Turn:
