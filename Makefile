@@ -15,6 +15,7 @@ install: $(VENV)/.installed
 $(VENV)/.created:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with the venv module is needed; on Debian: apt install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --upgrade pip
 	@touch $@
 
 $(VENV)/.installed: requirements.txt requirements-data.txt $(VENV)/.created

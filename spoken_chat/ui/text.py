@@ -7,6 +7,7 @@ from typing import Final
 import gradio as gr
 
 from spoken_chat.errors import ChatError
+from spoken_chat.ui.faults import FAULTS_ZH
 
 _WORDS: Final[dict[str, tuple[str, str]]] = {
     "title": ("Spoken Chat", "语音聊天"),
@@ -64,31 +65,6 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     ),
 }
 
-_FAULTS_ZH: Final[dict[str, str]] = {
-    "nothing_heard": "没有听到说话声；请靠近麦克风再说一次，或者打字。",
-    "nothing_said": "没有内容可以发送；请说话或打字。",
-    "llm_empty": "模型没有给出回答；请再问一次，或换个说法。",
-    "llm_unreachable": "连不上模型服务器；请确认它已启动、地址正确。",
-    "llm_key": "模型服务器拒绝了密钥；请检查 SPOKEN_CHAT_LLM_API_KEY。",
-    "llm_model_missing": "服务器上没有这个模型；请检查 SPOKEN_CHAT_LLM_MODEL。",
-    "llm_context_overflow": "对话太长，超出了模型的上下文；请重新开始一段对话。",
-    "llm_no_vision": "这个模型看不到图片。",
-    "llm_refused": "模型服务器拒绝了这次请求；详情见日志。",
-    "llm_busy": "模型服务器太忙；请稍后再试。",
-    "llm_server_error": "模型服务器出错了；请再试一次，若仍不行请看服务器日志。",
-    "llm_timeout": "模型服务器迟迟没有回答；请再试一次。",
-    "llm_stalled": "回答中途停住了；已收到的文字都在，请再试一次。",
-    "llm_dropped": "回答中途断线了；已收到的文字都在，请再试一次。",
-    "llm_malformed": "模型服务器发来了无法读懂的内容；已收到的文字都在，请再试一次。",
-    "still_loading": "模型还在加载；请稍等片刻再试。",
-    "session_gone": "这段对话已结束；请刷新页面重新开始。",
-    "model_cannot_see": "这个模型看不到图片；只发送了你的文字。",
-    "image_unseen": "这个模型看不到图片；请说话或打字。",
-    "history_cut": "对话太长，最早的部分不再发送给模型。",
-    "tts_fallback": "在线语音服务没有回应，改用本机声音。",
-    "tts_failed": "这一句没能合成声音；文字仍在。",
-}
-
 
 def i18n() -> gr.I18n:
     """The table for labels that Gradio translates in the browser."""
@@ -110,7 +86,7 @@ def word(key: str, language: str) -> str:
 
 def sentence(code: str, message: str, language: str) -> str:
     """A fault or notice in `language`; English where there is no translation."""
-    return _FAULTS_ZH.get(code, message) if language == "zh" else message
+    return FAULTS_ZH.get(code, message) if language == "zh" else message
 
 
 def fault(error: ChatError, language: str) -> str:
