@@ -46,13 +46,19 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listener.bind((host, port))
         listener.listen(128)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # a host name that cannot be one is a UnicodeError
         listener.close()
+        reason = error.strerror if isinstance(error, OSError) else "no host has such a name"
         raise ChatError(
             "address_unusable",
-            f"The page cannot listen on {host}:{port} ({error.strerror}); choose another with --port or --host.",
+            f"The page cannot listen on {address(host, port)} ({reason}); choose another with --port or --host.",
         ) from None
     return listener
+
+
+def address(host: str, port: int) -> str:
+    """`host`:`port` as it stands in a URL: an IPv6 address goes into brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -63,15 +69,15 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
         settings = knobs.from_arguments(parsed)
-        listener = listen(settings.host, settings.port)
         app = create_app(Engines(settings))
+        listener = listen(settings.host, settings.port)
     except ChatError as error:
         print(error.message, file=sys.stderr)
         return 2
     host, port = listener.getsockname()[:2]
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=SHUTDOWN_S)
     with suppress(KeyboardInterrupt):  # how uvicorn hands on the Ctrl-C that it has already obeyed
-        PageServer(config, f"http://{host}:{port}").run(sockets=[listener])
+        PageServer(config, f"http://{address(host, port)}").run(sockets=[listener])
     return 0
 
 

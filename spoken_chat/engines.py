@@ -47,6 +47,7 @@ EMBEDDED_DEFAULTS: Final = {"llm_temperature": 0.3, "llm_max_tokens": 96}
 
 StageName = Literal["asr", "llm", "tts"]
 STAGES: Final[tuple[StageName, ...]] = ("asr", "llm", "tts")
+IN_WORDS: Final[dict[StageName, str]] = {"asr": "speech recognition", "llm": "the language model", "tts": "the voice"}
 EMBEDDED_LANGUAGE: Final = "en"
 """The only language of the embedded SmolLM2."""
 
@@ -234,6 +235,10 @@ class Engines:
         except ChatError as error:
             state.status, state.code, state.detail = "failed", error.code, error.message
             log.warning("%s", error.message)
+        except Exception:  # whatever it is, the stage must not seem to load for ever
+            state.status, state.code = "failed", "stage_broken"
+            state.detail = f"An unforeseen error stopped the loading of {IN_WORDS[name]}; the log says more."
+            log.exception("the stage %s could not be loaded", name)
         else:
             state.status = "ready"
         state.seconds = round(time.monotonic() - started, 2)

@@ -11,6 +11,8 @@ from spoken_chat.errors import ChatError
 from spoken_chat.persona import Persona, PersonaVoice
 from spoken_chat.turn import Ended, Stages, Turn, TurnEvent, Utterance
 
+Watch = Callable[[Turn], Callable[[TurnEvent], None]]
+
 
 class ChatSession:
     """At most one turn runs at a time; a new one stops the one before it."""
@@ -37,23 +39,24 @@ class ChatSession:
         self.voice = voice
 
     async def take(
-        self, stages: Stages, utterance: Utterance, tap: Callable[[Turn, TurnEvent], None] | None = None
+        self, stages: Stages, utterance: Utterance, watch: Watch | None = None
     ) -> tuple[Turn, AsyncIterator[TurnEvent]]:
         """Start a turn and return it with its events, which end with Ended. A turn that still runs is stopped.
 
-        `tap` sees each event at the moment it happens, before whoever reads the events gets to it: sound goes out
-        by it.
+        `watch` gets the turn before it starts; what it returns sees each event at the moment it happens, before
+        whoever reads the events gets to it: sound goes out by it.
         """
         events: asyncio.Queue[TurnEvent] = asyncio.Queue()
 
         def emit(event: TurnEvent) -> None:
             if tap is not None:
-                tap(turn, event)
+                tap(event)
             events.put_nowait(event)
 
         async with self._starting:
             await self.stop()
             turn = Turn(stages, self.persona, self.voice, self.conversation, utterance, emit)
+            tap = watch(turn) if watch is not None else None
             self.turns.append(turn)
             task = asyncio.create_task(turn.run(), name=f"turn {turn.id}")
             self._task = task

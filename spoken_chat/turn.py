@@ -139,7 +139,8 @@ class Turn:
         self._persona = persona
         self._voice = voice
         self._conversation = conversation
-        self._utterance = utterance
+        self._said = utterance.text
+        self._audio = utterance.audio
         self._image = utterance.image
         self._emit = emit
         self._clock = clock
@@ -222,8 +223,8 @@ class Turn:
             self._emit(Ended(self.status, self.error))
 
     async def _hear(self) -> str:
-        text = self._utterance.text.strip()
-        audio = self._utterance.audio
+        text = self._said.strip()
+        audio, self._audio = self._audio, None  # a session keeps its turns; their sound would add up
         if audio is not None:
             self._mark("asr_start")
             transcript = await self._stages.recognizer.transcribe(audio, [self._persona.language])

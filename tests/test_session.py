@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from spoken_chat.session import ChatSession, SessionStore
 from spoken_chat.turn import Ended, Stages, Turn, TurnEvent, Utterance
@@ -32,16 +33,19 @@ def test_events_end_with_the_turn_and_the_turn_is_kept() -> None:
     run_virtual(main)
 
 
-def test_the_tap_sees_each_event_before_its_reader() -> None:
+def test_the_watcher_sees_each_event_before_its_reader() -> None:
     async def main(clock: Clock) -> None:
         tapped: list[TurnEvent] = []
         session = new_session()
 
-        def tap(turn: Turn, event: TurnEvent) -> None:
-            assert turn is session.turns[-1]
-            tapped.append(event)
+        watched: list[Turn] = []
 
-        _, events = await session.take(scripted_stages(clock), Utterance(text="hi"), tap)
+        def watch(turn: Turn) -> Callable[[TurnEvent], None]:
+            watched.append(turn)
+            return tapped.append
+
+        turn, events = await session.take(scripted_stages(clock), Utterance(text="hi"), watch)
+        assert watched == [turn]
         async for event in events:
             assert any(event is one for one in tapped)
 

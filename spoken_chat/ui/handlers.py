@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,9 @@ from spoken_chat.ui.transcript import Page
 
 REDRAW_S: Final = 0.05
 """The page is redrawn at most this often while a reply streams; sound does not wait for it."""
+
+BROWSER_WORD_S: Final = 1.0
+"""How long the last drawing of a turn waits for the browser to say when its sound could be heard."""
 
 MOST_WAIT_MS: Final = 60_000.0
 """A page that claims to have waited longer for its first sound is not believed."""
@@ -105,6 +109,7 @@ class Handlers:
             turn = next((one for one in page.session.turns if one.id == data.get("turn")), None)
             if turn is not None and isinstance(wait_ms, int | float) and 0 <= wait_ms < MOST_WAIT_MS:
                 turn.heard_after(wait_ms / 1000)
+                page.audible.set()
         return self._figures(page)
 
     async def speak(self, path: str | None, heard: float, request: gr.Request) -> AsyncIterator[Updates]:
@@ -118,8 +123,9 @@ class Handlers:
         def prepare() -> Utterance:
             return Utterance(audio=read_speech(Path(path), self.engines.settings))
 
+        yield {"microphone": None, "transcript": page.messages}
         async for updates in self._turn(page, prepare):
-            yield {**updates, "microphone": None}
+            yield updates
 
     async def write(self, value: dict[str, Any], heard: float, request: gr.Request) -> AsyncIterator[Updates]:
         """Text was sent, perhaps with an image."""
@@ -137,22 +143,21 @@ class Handlers:
             checked = check_text(text, settings)
             return Utterance(text=checked, image=read_image(files[0], settings) if files else None)
 
+        yield {"written": None, "transcript": page.messages}
         async for updates in self._turn(page, prepare):
-            yield {**updates, "written": None}
+            yield updates
 
     async def _turn(self, page: Page, prepare: Callable[[], Utterance]) -> AsyncIterator[Updates]:
         """Run one turn and yield the page's updates; a fault becomes one sentence in the transcript."""
-        yield {"transcript": page.messages}
         try:
             stages = await self.engines.stages()
             page.session.conversation.budget = self.engines.token_budget
             utterance = await asyncio.to_thread(prepare)
-            turn, events = await page.session.take(stages, utterance, page.begin(self.sounds))
+            turn, events = await page.session.take(stages, utterance, lambda turn: page.begin(turn, self.sounds))
         except ChatError as error:
             page.tell("⚠️ " + fault(error, page.language))
             yield {"transcript": page.messages}
             return
-        self.sounds.open(turn.id)
         yield {"player": json.dumps({"turn": turn.id, "url": f"v1/sound/{turn.id}"})}
         drawn = -math.inf
         clock = asyncio.get_running_loop().time
@@ -160,6 +165,11 @@ class Handlers:
             if clock() - drawn >= REDRAW_S or isinstance(event, Heard | Notice):
                 yield self._view(page)
                 drawn = clock()
+        if "first_audio_sent" in turn.timeline.marks and "browser_play" not in turn.timeline.marks:
+            # The browser's word comes a moment after the first sound. What is drawn last must hold it, or else this
+            # drawing could overtake the one that does.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(page.audible.wait(), BROWSER_WORD_S)
         yield {**self._view(page), "again": page.sound_of(turn)}
 
     def _view(self, page: Page) -> Updates:

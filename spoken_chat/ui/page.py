@@ -14,6 +14,9 @@ from spoken_chat.ui.handlers import Handlers, Updates
 from spoken_chat.ui.text import i18n
 
 ASSETS = ROOT / "assets"
+KEEP_UPLOADS_S = (3600, 3600)
+"""Uploaded files are looked at this often, and deleted at this age; both in seconds."""
+
 STOP_JS = "() => [window.spokenChat ? window.spokenChat.stop() : -1]"
 INTERRUPT_JS = "(input, _) => [input, window.spokenChat ? window.spokenChat.stop() : -1]"
 """A new turn silences the reply that still plays, and says how much of it was heard."""
@@ -36,7 +39,7 @@ def build_page(handlers: Handlers) -> tuple[gr.Blocks, gr.I18n]:
     personas = [(persona.name, persona.id) for persona in handlers.engines.personas.values()]
     opening, voice = handlers.engines.opening_persona, handlers.engines.opening_voice
 
-    with gr.Blocks(title="Spoken Chat", analytics_enabled=False, fill_width=True) as demo:
+    with gr.Blocks(title="Spoken Chat", analytics_enabled=False, fill_width=True, delete_cache=KEEP_UPLOADS_S) as demo:
         with gr.Row(elem_id="head"):
             with gr.Column(scale=3, min_width=260):
                 parts["title"] = gr.HTML(title_view("en"), elem_id="title")

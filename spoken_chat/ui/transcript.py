@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,8 @@ class Page:
         self.session = session
         self.language = language
         self.messages: list[Message] = []
+        self.audible = asyncio.Event()
+        """Set once the browser says when the latest turn's first sound could be heard."""
         self._placeholder: Message | None = None
         self._sound: tuple[str, list[Pcm16]] = ("", [])
 
@@ -55,12 +58,14 @@ class Page:
         self._placeholder = {"role": "user", "content": "🎙 " + word("listening", self.language)}
         self.messages.append(self._placeholder)
 
-    def begin(self, sounds: ReplySounds) -> Callable[[Turn, TurnEvent], None]:
-        """What a new turn's events do to this page and its sound."""
+    def begin(self, turn: Turn, sounds: ReplySounds) -> Callable[[TurnEvent], None]:
+        """What the events of a new turn do to this page and its sound."""
+        sounds.open(turn.id)
+        self.audible.clear()
         reply: Message | None = None
         words = ""
 
-        def tap(turn: Turn, event: TurnEvent) -> None:
+        def tap(event: TurnEvent) -> None:
             nonlocal reply, words
             match event:
                 case Heard(text):

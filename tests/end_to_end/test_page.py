@@ -178,6 +178,16 @@ def test_a_file_that_is_no_recording_gets_one_sentence(open_page: Open, tmp_path
     transcript_holds(page, "scripted")
 
 
+def test_words_typed_while_a_reply_streams_are_not_lost(open_page: Open, app: Served) -> None:
+    app.engines.brain = ScriptedModel(time.monotonic, ["This is one more sentence. "] * 150, gap=0.02)
+    page = open_page()
+    write(page, "talk on")
+    transcript_holds(page, "one more sentence")
+    page.fill("#written textarea", "my next message")
+    page.wait_for_function("() => document.querySelector('#card [data-metric=completion_tokens]').innerText !== ''")
+    assert page.input_value("#written textarea") == "my next message"
+
+
 def test_stop_ends_the_turn_and_the_sound(open_page: Open, app: Served) -> None:
     app.engines.brain = ScriptedModel(time.monotonic, ["This is one more sentence. "] * 2000, gap=0.02)
     page = open_page()
