@@ -129,18 +129,24 @@ def _exchange_cost(exchange: Exchange) -> int:
 def heard_text(clauses: Sequence[tuple[str, float]], heard_seconds: float) -> str:
     """What a listener heard of `clauses`, each (text, seconds of its audio), after `heard_seconds` of sound.
 
-    Whole clauses first; within the last one, by proportion of its audio, cut back to a whole word.
+    Whole clauses first; within the last one, by proportion of its audio, cut back to a whole word. A clause without
+    sound was not heard, unless one behind it was.
     """
     heard: list[str] = []
+    silent: list[str] = []
     left = heard_seconds
     for text, seconds in clauses:
-        if seconds <= left:
-            heard.append(text)
-            left -= seconds
+        if seconds == 0:
+            silent.append(text)
             continue
-        if left > 0:
-            heard.append(_whole_words(text, math.floor(len(text) * left / seconds)))
-        break
+        share = min(1.0, left / seconds)
+        part = _whole_words(text, math.floor(len(text) * share))
+        if part:
+            heard += [*silent, part]
+            silent.clear()
+        left -= seconds
+        if left <= 0:
+            break
     return "".join(heard).rstrip()
 
 

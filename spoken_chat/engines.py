@@ -39,6 +39,19 @@ TTS_ENGINES: Final[dict[str, Callable[[Settings, Sequence[str]], Synthesizer]]] 
 WARM_UP: Final = {"zh": "你好！", "en": "Hello!"}
 """What a model is asked before the first turn."""
 
+PASSING: Final = frozenset(
+    {
+        "llm_unreachable",
+        "llm_timeout",
+        "llm_stalled",
+        "llm_dropped",
+        "llm_busy",
+        "llm_server_error",
+        "llm_model_missing",
+    }
+)
+"""Faults of a model server that can go away by themselves."""
+
 RETRY_S: Final = 3.0
 """How long to wait before a model server that was not there is asked again."""
 
@@ -178,10 +191,11 @@ class Engines:
         await asyncio.gather(*(self._load_stage(name) for name in stages))
 
     async def keep_trying(self) -> None:
-        """Ask a model server that was not there again and again, until it is."""
-        while choose_llm(self.settings).engine == "server" and self.states["llm"].status == "failed":
+        """Ask a model server that was not there again and again, until it is; what only a person can mend is left."""
+        state = self.states["llm"]
+        while choose_llm(self.settings).engine == "server" and state.status == "failed" and state.code in PASSING:
             await asyncio.sleep(RETRY_S)
-            await self._load_stage("llm")
+            await self._load_stage("llm", again=True)
 
     async def stages(self, needed: Sequence[StageName] = STAGES) -> Stages:
         """The engines for a turn that needs the stages `needed`. Raises ChatError while one of them loads.
@@ -221,7 +235,8 @@ class Engines:
             for name, state in self.states.items()
         }
 
-    async def _load_stage(self, name: StageName) -> None:
+    async def _load_stage(self, name: StageName, *, again: bool = False) -> None:
+        """Load one stage; its state says how far it is. Tried `again`, it keeps saying what is wrong until it works."""
         loaders: dict[StageName, Callable[[], Awaitable[str]]] = {
             "asr": self._load_asr,
             "llm": self._load_llm,
@@ -229,7 +244,8 @@ class Engines:
         }
         state = self.states[name]
         started = time.monotonic()
-        state.status, state.code, state.detail, state.seconds = "loading", "", "", None
+        if not again:
+            state.status, state.code, state.detail, state.seconds = "loading", "", "", None
         try:
             state.engine = await loaders[name]()
         except ChatError as error:
@@ -241,6 +257,8 @@ class Engines:
             log.exception("the stage %s could not be loaded", name)
         else:
             state.status = "ready"
+            if again:
+                state.code = state.detail = ""
         state.seconds = round(time.monotonic() - started, 2)
 
     async def _load_asr(self) -> str:

@@ -34,7 +34,8 @@ class ChatSession:
     def choose(self, persona: Persona, voice: PersonaVoice) -> None:
         """Change who answers, from the next turn on; another persona starts with an empty history."""
         if persona.id != self.persona.id:
-            self.conversation.clear()
+            # Not cleared: a turn that still runs is going to add what it said to the old one.
+            self.conversation = Conversation(budget=self.conversation.budget)
         self.persona = persona
         self.voice = voice
 
@@ -85,6 +86,7 @@ class ChatSession:
         await self.stop()
         self.conversation.clear()
         self.turns.clear()
+        self._task = None
 
 
 async def _until_ended(events: asyncio.Queue[TurnEvent], task: asyncio.Task[None]) -> AsyncIterator[TurnEvent]:

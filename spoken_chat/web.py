@@ -72,12 +72,12 @@ def create_app(engines: Engines) -> FastAPI:
 
     @app.get("/v1/sound/{turn_id}")
     async def sound(turn_id: str) -> Response:
-        """The reply's sound as it is made: raw PCM16, 24 kHz, mono."""
+        """The reply's sound as it is made: raw little-endian PCM16, 24 kHz, mono."""
         stream = handlers.sounds.take(turn_id)
         if stream is None:
             return JSONResponse({"error": "There is no such sound, or it was fetched already."}, status_code=404)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(stream, media_type="audio/L16;rate=24000;channels=1", headers=headers)
+        return StreamingResponse(stream, media_type="application/octet-stream", headers=headers)
 
     @app.get("/v1/sessions/{session_id}/turns")
     async def turns(session_id: str) -> JSONResponse:

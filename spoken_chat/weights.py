@@ -79,8 +79,8 @@ def _appearing_whole(target: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise ChatError(
             "cache_unwritable",
-            f"The model file {target.name} could not be written to {target.parent} ({error.strerror}); free some space "
-            "there, or choose another folder with --cache-dir.",
+            f"The model file {target.name} could not be written to {target.parent} ({error.strerror}); see to its "
+            "rights and its free space, or choose another folder with --cache-dir.",
             file=target.name,
         ) from error
     finally:

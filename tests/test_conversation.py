@@ -78,6 +78,17 @@ def test_heard_text_is_whole_clauses_then_a_share_of_the_next_cut_at_a_word() ->
     assert heard_text([("你好，我是小禾。", 2.0)], 1.0) == "你好，我"
 
 
+def test_a_clause_without_sound_was_not_heard_unless_one_behind_it_was() -> None:
+    waiting = [("Hello there,", 1.0), (" my dear friend.", 0.0), (" Goodbye.", 0.0)]
+    assert heard_text(waiting, 0.0) == ""
+    assert heard_text(waiting, 1.0) == "Hello there,"
+    assert heard_text(waiting, 9.0) == "Hello there,"
+    assert heard_text([(" my dear", 0.0), *waiting], 0.0) == ""
+    failed = [("Hello there,", 1.0), (" my dear friend.", 0.0), (" Goodbye.", 1.0)]
+    assert heard_text(failed, 1.0) == "Hello there,"
+    assert heard_text(failed, 2.0) == "Hello there, my dear friend. Goodbye."
+
+
 @given(st.floats(0, 6), st.floats(0, 6))
 def test_more_sound_is_never_less_text(one: float, other: float) -> None:
     shorter, longer = sorted((one, other))

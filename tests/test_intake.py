@@ -55,17 +55,12 @@ def test_a_small_image_is_scaled_up_to_the_least_number_of_pixels(photo: Path) -
 
 
 @pytest.mark.parametrize(
-    ("read", "settings", "code"),
-    [
-        (read_speech, load(audio_max_seconds=1.5), "audio_too_long"),
-        (read_speech, load(audio_max_bytes=1000), "audio_too_large"),
-    ],
+    ("limit", "code"),
+    [({"audio_max_seconds": 1.5}, "audio_too_long"), ({"audio_max_bytes": 1000}, "audio_too_large")],
 )
-def test_a_recording_beyond_a_setting_is_refused(
-    read: Callable[[Path, Settings], object], settings: Settings, code: str, recording: Path
-) -> None:
+def test_a_recording_beyond_a_setting_is_refused(limit: dict[str, float], code: str, recording: Path) -> None:
     with pytest.raises(ChatError) as caught:
-        read(recording, settings)
+        read_speech(recording, load(**limit))
     assert caught.value.code == code
 
 

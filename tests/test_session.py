@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from spoken_chat.session import ChatSession, SessionStore
 from spoken_chat.turn import Ended, Stages, Turn, TurnEvent, Utterance
@@ -101,9 +102,36 @@ def test_another_persona_starts_with_an_empty_history_and_another_voice_does_not
             pass
         session.choose(session.persona, session.persona.voices[1])
         assert len(session.conversation.exchanges) == 1
-        other = scripted_persona().__class__(**{**vars(scripted_persona()), "id": "other"})
+        other = replace(scripted_persona(), id="other")
         session.choose(other, other.voices[0])
         assert session.conversation.exchanges == []
+
+    run_virtual(main)
+
+
+def test_what_the_persona_before_still_says_stays_out_of_the_new_ones_history() -> None:
+    async def main(clock: Clock) -> None:
+        session = new_session()
+        turn, events = await session.take(scripted_stages(clock), Utterance(text="hi"))
+        other = replace(scripted_persona(), id="other")
+        session.choose(other, other.voices[0])
+        async for _ in events:
+            pass
+        assert turn.status == "completed"
+        assert session.conversation.exchanges == []
+
+    run_virtual(main)
+
+
+def test_after_a_restart_there_is_no_turn_left_to_cut() -> None:
+    async def main(clock: Clock) -> None:
+        session = new_session()
+        _, events = await session.take(scripted_stages(clock), Utterance(text="hi"))
+        async for _ in events:
+            pass
+        await session.restart()
+        await session.stop(1.0)
+        assert (session.turns, session.conversation.exchanges) == ([], [])
 
     run_virtual(main)
 

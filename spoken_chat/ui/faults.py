@@ -74,7 +74,7 @@ FAULTS_ZH: Final[dict[str, str]] = {
     "voice_missing": "缺少这个声音的文件；请换一个声音，或重新安装。",
     # the installation
     "package_missing": "缺少一个软件包；请运行 make install。",
-    "cache_unwritable": "模型文件写不进缓存文件夹；请腾出空间，或用 --cache-dir 换一个文件夹。",
+    "cache_unwritable": "模型文件写不进缓存文件夹；请检查它的权限和剩余空间，或用 --cache-dir 换一个文件夹。",
     "stage_broken": "加载时出了意外的错误；详情见日志。",
     "weights_damaged": "模型文件损坏了；请重新运行 make install。",
     "weights_missing": "缺少模型文件；请运行 make install。",

@@ -106,8 +106,9 @@ def loading_line(states: dict[Any, StageState], language: str) -> str:
             detail = "".join(f" · {escape(said)}" for said in (state.engine, notice) if said)
             stages.append(f'<span class="sc-stage sc-{state.status}">{text}{detail}</span>')
     ready = all(state.status == "ready" for state in states.values())
-    head = word("ready" if ready else "loading", language)
-    mark = "ready" if ready else "loading"
+    failed = any(state.status == "failed" for state in states.values())
+    mark = "ready" if ready else "failed" if failed else "loading"
+    head = word(mark, language)
     return f'<div class="sc-status" data-status="{mark}"><b>{head}</b>{"".join(stages)}</div>'
 
 

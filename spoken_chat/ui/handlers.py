@@ -20,7 +20,7 @@ from spoken_chat.turn import Heard, Notice, Utterance
 from spoken_chat.ui.figures import loading_line, title_view, turn_card, turns_table
 from spoken_chat.ui.sound import ReplySounds
 from spoken_chat.ui.text import fault, language_of, word
-from spoken_chat.ui.transcript import Page
+from spoken_chat.ui.transcript import Message, Page
 
 REDRAW_S: Final = 0.05
 """The page is redrawn at most this often while a reply streams; sound does not wait for it."""
@@ -64,21 +64,23 @@ class Handlers:
     async def close_page(self, request: gr.Request) -> None:
         """The tab was closed: stop its turn and forget it."""
         key = _key(request)
-        self._pages.pop(key, None)
+        page = self._pages.pop(key, None)
+        if page is not None:
+            page.claim()
         await self.sessions.drop(key)
 
     async def show_status(self, request: gr.Request) -> Updates:
         """How far the engines are; asked again and again until they are ready."""
         return self._status(self._page(request))
 
-    async def choose(self, persona_id: str, voice_name: str, request: gr.Request) -> Updates:
-        """Another persona or voice."""
+    async def choose_persona(self, persona_id: str, request: gr.Request) -> Updates:
+        """Another persona, with the first of its voices."""
         page = self._page(request)
         persona = self.engines.personas[persona_id]
-        changed = persona.id != page.session.persona.id
-        voice = persona.voice(voice_name)
-        page.session.choose(persona, voice)
-        if changed:
+        voice = page.session.voice
+        if persona.id != page.session.persona.id:
+            voice = persona.voices[0]
+            page.session.choose(persona, voice)
             page.greet()
             if is_embedded_default(self.engines.settings) and persona.language != EMBEDDED_LANGUAGE:
                 page.tell("ℹ️ " + word("english_only", page.language))
@@ -87,9 +89,16 @@ class Handlers:
             "transcript": page.messages,
         }
 
+    async def choose_voice(self, name: str, request: gr.Request) -> Updates:
+        """Another voice of the same persona, from the next turn on."""
+        session = self._page(request).session
+        session.choose(session.persona, session.persona.voice(name))
+        return {}
+
     async def restart(self, request: gr.Request) -> Updates:
         """A new conversation."""
         page = self._page(request)
+        page.claim()
         await page.session.restart()
         page.messages.clear()
         page.greet()
@@ -98,6 +107,7 @@ class Handlers:
     async def stop(self, heard: float, request: gr.Request) -> Updates:
         """Stop: the turn ends; the history keeps what was heard."""
         page = self._page(request)
+        page.claim()
         await page.session.stop(_seconds(heard))
         return self._view(page)
 
@@ -105,10 +115,10 @@ class Handlers:
         """The page says how long after the first sound arrived it could be heard."""
         page = self._page(request)
         if isinstance(data, dict):
-            wait_ms = data.get("wait_ms")
             turn = next((one for one in page.session.turns if one.id == data.get("turn")), None)
-            if turn is not None and isinstance(wait_ms, int | float) and 0 <= wait_ms < MOST_WAIT_MS:
-                turn.heard_after(wait_ms / 1000)
+            waited = _milliseconds(data.get("wait_ms"))
+            if turn is not None and waited is not None:
+                turn.heard_after(waited / 1000)
                 page.audible.set()
         return self._figures(page)
 
@@ -118,13 +128,13 @@ class Handlers:
         if path is None:
             return
         await page.session.stop(_seconds(heard))
-        page.wait_for_words()
+        placeholder = page.wait_for_words()
 
         def prepare() -> Utterance:
             return Utterance(audio=read_speech(Path(path), self.engines.settings))
 
         yield {"microphone": None, "transcript": page.messages}
-        async for updates in self._turn(page, prepare):
+        async for updates in self._turn(page, prepare, placeholder):
             yield updates
 
     async def write(self, value: dict[str, Any], heard: float, request: gr.Request) -> AsyncIterator[Updates]:
@@ -133,6 +143,8 @@ class Handlers:
         await page.session.stop(_seconds(heard))
         text = str(value.get("text") or "").strip()
         files = [Path(str(name)) for name in value.get("files") or []]
+        if not text and not files:
+            return
         settings = self.engines.settings
         for file in files:
             page.show_image(file)
@@ -143,18 +155,30 @@ class Handlers:
             checked = check_text(text, settings)
             return Utterance(text=checked, image=read_image(files[0], settings) if files else None)
 
-        yield {"written": None, "transcript": page.messages}
+        yield {"transcript": page.messages}
         async for updates in self._turn(page, prepare):
             yield updates
 
-    async def _turn(self, page: Page, prepare: Callable[[], Utterance]) -> AsyncIterator[Updates]:
+    async def _turn(
+        self, page: Page, prepare: Callable[[], Utterance], placeholder: Message | None = None
+    ) -> AsyncIterator[Updates]:
         """Run one turn and yield the page's updates; a fault becomes one sentence in the transcript."""
+        claim = page.claim()
         try:
             stages = await self.engines.stages()
             page.session.conversation.budget = self.engines.token_budget
             utterance = await asyncio.to_thread(prepare)
-            turn, events = await page.session.take(stages, utterance, lambda turn: page.begin(turn, self.sounds))
+            if not page.holds(claim):  # stopped, or something newer came, while this was being prepared
+                if placeholder is not None:
+                    page.take_away(placeholder)
+                yield {"transcript": page.messages}
+                return
+            turn, events = await page.session.take(
+                stages, utterance, lambda turn: page.begin(turn, self.sounds, placeholder)
+            )
         except ChatError as error:
+            if placeholder is not None:
+                page.take_away(placeholder)
             page.tell("⚠️ " + fault(error, page.language))
             yield {"transcript": page.messages}
             return
@@ -200,6 +224,13 @@ def _key(request: gr.Request) -> str:
     if request.session_hash is None:
         raise gr.Error("This page has no session; reload it.", print_exception=False)
     return request.session_hash
+
+
+def _milliseconds(told: object) -> float | None:
+    """A wait as the page tells it; None for what cannot be one."""
+    if isinstance(told, bool) or not isinstance(told, int | float):
+        return None
+    return float(told) if 0 <= told < MOST_WAIT_MS else None
 
 
 def _seconds(heard: float | None) -> float | None:

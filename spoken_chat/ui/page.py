@@ -18,6 +18,14 @@ KEEP_UPLOADS_S = (3600, 3600)
 """Uploaded files are looked at this often, and deleted at this age; both in seconds."""
 
 STOP_JS = "() => [window.spokenChat ? window.spokenChat.stop() : -1]"
+SEND_JS = """(input, _, __) => {
+  const box = document.querySelector("#written textarea");
+  const said = { ...input, text: (box && box.value) || input.text };
+  return [{ text: "", files: [] }, said, window.spokenChat ? window.spokenChat.stop() : -1];
+}"""
+"""Takes what was written out of its box in one step, so that what is typed next cannot be lost with it. Gradio's own
+copy of the text can lag behind a quick Enter, so the box itself is read."""
+
 INTERRUPT_JS = "(input, _) => [input, window.spokenChat ? window.spokenChat.stop() : -1]"
 """A new turn silences the reply that still plays, and says how much of it was heard."""
 
@@ -64,6 +72,7 @@ def build_page(handlers: Handlers) -> tuple[gr.Blocks, gr.I18n]:
             elem_classes="sc-player",
         )
         heard = gr.Number(value=-1, visible="hidden")
+        outgoing = gr.MultimodalTextbox(file_types=["image"], visible="hidden", elem_id="outgoing")
         with gr.Row(equal_height=False):
             with gr.Column(scale=5, min_width=320):
                 parts["transcript"] = gr.Chatbot(
@@ -124,10 +133,16 @@ def build_page(handlers: Handlers) -> tuple[gr.Blocks, gr.I18n]:
             **quiet,
         )
         parts["written"].submit(
+            None,
+            inputs=[parts["written"], outgoing, heard],
+            outputs=[parts["written"], outgoing, heard],
+            js=SEND_JS,
+            trigger_mode="multiple",
+            show_progress="hidden",
+        ).then(
             streaming(handlers.write),
-            inputs=[parts["written"], heard],
-            outputs=[*turn_outputs, parts["written"]],
-            js=INTERRUPT_JS,
+            inputs=[outgoing, heard],
+            outputs=turn_outputs,
             trigger_mode="multiple",
             concurrency_limit=None,
             **quiet,
@@ -141,13 +156,15 @@ def build_page(handlers: Handlers) -> tuple[gr.Blocks, gr.I18n]:
             concurrency_limit=None,
             **quiet,
         )
-        for chooser in (parts["persona"], parts["voice"]):
-            chooser.input(
-                plain(handlers.choose),
-                inputs=[parts["persona"], parts["voice"]],
-                outputs=[parts["voice"], parts["transcript"]],
-                **quiet,
-            )
+        # One input each: a voice sent along with a new persona would still be one of the old persona's.
+        parts["persona"].input(
+            plain(handlers.choose_persona),
+            inputs=[parts["persona"]],
+            outputs=[parts["voice"], parts["transcript"]],
+            concurrency_limit=None,
+            **quiet,
+        )
+        parts["voice"].input(plain(handlers.choose_voice), inputs=[parts["voice"]], concurrency_limit=None, **quiet)
 
         async def played(event: gr.EventData, request: gr.Request) -> dict[Any, Any]:
             return _components(parts, await handlers.played(event._data, request))

@@ -29,8 +29,17 @@ class Page:
         self.messages: list[Message] = []
         self.audible = asyncio.Event()
         """Set once the browser says when the latest turn's first sound could be heard."""
-        self._placeholder: Message | None = None
+        self._claims = 0
         self._sound: tuple[str, list[Pcm16]] = ("", [])
+
+    def claim(self) -> int:
+        """Make way for something new; what prepares a turn under an older claim gives up."""
+        self._claims += 1
+        return self._claims
+
+    def holds(self, claim: int) -> bool:
+        """Whether nothing newer came since `claim`."""
+        return claim == self._claims
 
     def greet(self) -> None:
         """The persona's greeting, unless it was the last thing said."""
@@ -40,7 +49,6 @@ class Page:
 
     def tell(self, text: str) -> Message:
         """A message from the app's side."""
-        self._drop_placeholder()
         message = {"role": "assistant", "content": _plain(text)}
         self.messages.append(message)
         return message
@@ -53,24 +61,30 @@ class Page:
         """The user's image."""
         self.messages.append({"role": "user", "content": {"path": str(path), "alt_text": path.name}})
 
-    def wait_for_words(self) -> None:
-        """Speech came in; its words will follow."""
-        self._placeholder = {"role": "user", "content": "🎙 " + word("listening", self.language)}
-        self.messages.append(self._placeholder)
+    def wait_for_words(self) -> Message:
+        """Speech came in; the message that its words will take the place of."""
+        placeholder = {"role": "user", "content": "🎙 " + word("listening", self.language)}
+        self.messages.append(placeholder)
+        return placeholder
 
-    def begin(self, turn: Turn, sounds: ReplySounds) -> Callable[[TurnEvent], None]:
-        """What the events of a new turn do to this page and its sound."""
+    def take_away(self, placeholder: Message) -> None:
+        """No words will take the place of `placeholder`."""
+        self.messages[:] = [message for message in self.messages if message is not placeholder]
+
+    def begin(self, turn: Turn, sounds: ReplySounds, placeholder: Message | None = None) -> Callable[[TurnEvent], None]:
+        """What the events of a new turn do to this page, to its sound, and to what stands for its spoken words."""
         sounds.open(turn.id)
         self.audible.clear()
         reply: Message | None = None
         words = ""
 
         def tap(event: TurnEvent) -> None:
-            nonlocal reply, words
+            nonlocal placeholder, reply, words
             match event:
                 case Heard(text):
-                    if self._drop_placeholder():
-                        self.say(text)
+                    if placeholder is not None:
+                        placeholder["content"] = _plain(text)
+                        placeholder = None
                 case ReplyText(text):
                     words = (words + text).lstrip()
                     if reply is None:
@@ -86,7 +100,8 @@ class Page:
                     self.tell("ℹ️ " + sentence(code, message, self.language))
                 case Ended(status, error):
                     sounds.end(turn.id)
-                    self._drop_placeholder()
+                    if placeholder is not None:
+                        self.take_away(placeholder)
                     if error is not None:
                         self.tell("⚠️ " + fault(error, self.language))
                     elif status == "cancelled":
@@ -98,13 +113,6 @@ class Page:
         """The whole sound of `turn` while it is the latest that spoke: rate in Hz and samples."""
         turn_id, pieces = self._sound
         return (TTS_RATE, np.concatenate(pieces)) if turn_id == turn.id and pieces else None
-
-    def _drop_placeholder(self) -> bool:
-        placeholder, self._placeholder = self._placeholder, None
-        if placeholder is None:
-            return False
-        self.messages[:] = [message for message in self.messages if message is not placeholder]
-        return True
 
 
 def _plain(text: str) -> str:
