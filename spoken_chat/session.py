@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from spoken_chat.conversation import Conversation
 from spoken_chat.errors import ChatError
@@ -99,6 +99,12 @@ async def _until_ended(events: asyncio.Queue[TurnEvent], task: asyncio.Task[None
     await asyncio.wait([task])
     if not task.cancelled() and (error := task.exception()) is not None:
         raise error
+
+
+def moods_kept(turns: Sequence[Turn]) -> tuple[int, int]:
+    """In how many replies of `turns` the persona tag came first, and of how many that is known."""
+    kept = [turn.mood_compliant for turn in turns if turn.mood_compliant is not None]
+    return kept.count(True), len(kept)
 
 
 class SessionStore:

@@ -41,11 +41,16 @@ class Stages:
 
 @dataclass(frozen=True)
 class Utterance:
-    """What the user gives in one turn: speech (16 kHz mono), text, an image; at least one of them."""
+    """What the user gives in one turn: speech (16 kHz mono), text, an image; at least one of them.
+
+    `received_at`: when it was handed in whole, in seconds on the turn's clock, where reading it took time before the
+    turn began; None says that it comes now.
+    """
 
     audio: FloatPcm | None = None
     text: str = ""
     image: ImagePart | None = None
+    received_at: float | None = None
 
     @property
     def kind(self) -> Kind:
@@ -150,12 +155,17 @@ class Turn:
         self._exchange: Exchange | None = None
         self._tail = ""
         self._told: set[str] = set()
-        self._mark("endpoint")
+        self.timeline.mark("endpoint", clock() if utterance.received_at is None else utterance.received_at)
 
     @property
     def mood(self) -> str | None:
         """The reply's persona tag, once read."""
         return self._tags.tag
+
+    @property
+    def mood_compliant(self) -> bool | None:
+        """Whether the reply began with a tag of the persona; None while that is not known."""
+        return self._tags.compliant
 
     @property
     def metrics(self) -> Metrics:
@@ -180,7 +190,7 @@ class Turn:
             "transcript": self.transcript,
             "reply": self.reply,
             "mood": self.mood,
-            "mood_compliant": self._tags.compliant,
+            "mood_compliant": self.mood_compliant,
             "spoken": [clause.spoken for clause in self.clauses],
             "image_tokens": self.image_tokens,
             "engines": {

@@ -6,9 +6,16 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from spoken_chat.session import ChatSession, SessionStore
+from spoken_chat.session import ChatSession, SessionStore, moods_kept
 from spoken_chat.turn import Ended, Stages, Turn, TurnEvent, Utterance
-from tests.support.engines import Clock, ScriptedModel, ScriptedSynthesizer, scripted_persona, scripted_stages
+from tests.support.engines import (
+    Clock,
+    ScriptedModel,
+    ScriptedSynthesizer,
+    chat_error,
+    scripted_persona,
+    scripted_stages,
+)
 from tests.support.virtual_time import run_virtual
 
 
@@ -149,5 +156,22 @@ def test_dropping_a_session_stops_its_turn_and_leaves_no_task() -> None:
         assert model.closed == 1
         assert len(store) == 0
         assert len(asyncio.all_tasks()) == 1
+
+    run_virtual(main)
+
+
+def test_replies_that_kept_the_mood_tag_are_counted_among_those_where_it_is_known() -> None:
+    async def main(clock: Clock) -> None:
+        session = new_session()
+        for chunks in (["[happy] Hello there."], ["Hello there."], ["[calm] Good night."]):
+            stages = scripted_stages(clock, model=ScriptedModel(clock, chunks))
+            _, events = await session.take(stages, Utterance(text="hi"))
+            async for _ in events:
+                pass
+        stages = scripted_stages(clock, model=ScriptedModel(clock, refusals=[chat_error("llm_timeout")]))
+        _, events = await session.take(stages, Utterance(text="hi"))
+        async for _ in events:
+            pass
+        assert moods_kept(session.turns) == (2, 3)
 
     run_virtual(main)

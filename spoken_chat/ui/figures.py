@@ -10,6 +10,7 @@ from html import escape
 from typing import Any, Final
 
 from spoken_chat.engines import STAGES, StageState
+from spoken_chat.session import moods_kept
 from spoken_chat.timeline import Metrics, medians
 from spoken_chat.turn import Turn
 from spoken_chat.ui.text import sentence, word
@@ -88,7 +89,7 @@ def turns_table(turns: Sequence[Turn], export_url: str, language: str) -> str:
         f'<div class="sc-scroll"><table class="sc-table"><thead><tr><th>#</th>'
         f"<th>{escape(word('kind', language))}</th>{head}</tr></thead>"
         f'<tbody><tr class="sc-median"><td></td><td>{escape(word("median", language))}</td>{middles}</tr>{rows}</tbody>'
-        f'</table></div><p class="sc-note">{escape(word("what_figures", language))}</p></div>'
+        f'</table></div><p class="sc-note">{_moods(turns, language)}{escape(word("what_figures", language))}</p></div>'
     )
 
 
@@ -130,6 +131,11 @@ def _bar(metrics: dict[str, float | int | None], language: str) -> str:
             title = f"{label}: {figure(name, value)} ms"
             parts.append(f'<i class="sc-seg sc-{key}" style="flex-grow:{value}" title="{title}"><em>{label}</em></i>')
     return f'<div class="sc-bar" role="img">{"".join(parts)}</div>'
+
+
+def _moods(turns: Sequence[Turn], language: str) -> str:
+    kept, known = moods_kept(turns)
+    return f"<b>{escape(word('mood_tag', language))} {kept}/{known}</b> · " if known else ""
 
 
 def _engines(turn: Turn, language: str) -> str:

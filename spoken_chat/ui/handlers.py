@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -124,6 +125,7 @@ class Handlers:
 
     async def speak(self, path: str | None, heard: float, request: gr.Request) -> AsyncIterator[Updates]:
         """Speech was recorded or uploaded."""
+        received_at = time.monotonic()
         page = self._page(request)
         if path is None:
             return
@@ -131,7 +133,7 @@ class Handlers:
         placeholder = page.wait_for_words()
 
         def prepare() -> Utterance:
-            return Utterance(audio=read_speech(Path(path), self.engines.settings))
+            return Utterance(audio=read_speech(Path(path), self.engines.settings), received_at=received_at)
 
         yield {"microphone": None, "transcript": page.messages}
         async for updates in self._turn(page, prepare, placeholder):
@@ -139,6 +141,7 @@ class Handlers:
 
     async def write(self, value: dict[str, Any], heard: float, request: gr.Request) -> AsyncIterator[Updates]:
         """Text was sent, perhaps with an image."""
+        received_at = time.monotonic()
         page = self._page(request)
         await page.session.stop(_seconds(heard))
         text = str(value.get("text") or "").strip()
@@ -153,7 +156,8 @@ class Handlers:
 
         def prepare() -> Utterance:
             checked = check_text(text, settings)
-            return Utterance(text=checked, image=read_image(files[0], settings) if files else None)
+            image = read_image(files[0], settings) if files else None
+            return Utterance(text=checked, image=image, received_at=received_at)
 
         yield {"transcript": page.messages}
         async for updates in self._turn(page, prepare):

@@ -56,6 +56,7 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
         "The embedded model knows only English; to talk Chinese, give the app a model server or another GGUF model.",
         "内置的小模型只懂英语；要说中文，请给它配一个你自己的模型服务器，或另一个 GGUF 模型。",
     ),
+    "mood_tag": ("Mood tag kept", "语气标签"),
     "what_figures": (
         "TTFT: request sent to first text. ms/token: last minus first text, over tokens less one. "
         "First audio: utterance received to first sound sent. V2V: the same to the first sound you could hear. "

@@ -178,6 +178,19 @@ def test_a_file_that_is_no_recording_gets_one_sentence(open_page: Open, tmp_path
     transcript_holds(page, "scripted")
 
 
+def test_messages_sent_faster_than_answers_come_are_all_kept_and_the_last_is_answered(
+    open_page: Open, app: Served
+) -> None:
+    app.engines.brain = ScriptedModel(time.monotonic, ["Wait for it. ", "And here it is."], first=0.8)
+    page = open_page()
+    for number in range(8):
+        write(page, f"message {number}")
+        transcript_holds(page, f"message {number}")
+    page.wait_for_function("() => document.querySelector('#card [data-metric=completion_tokens]').innerText !== ''")
+    assert page.input_value("#written textarea") == ""
+    assert "message 7" in json.dumps(app.engines.brain.requests[-1])
+
+
 def test_words_typed_while_a_reply_streams_are_not_lost(open_page: Open, app: Served) -> None:
     app.engines.brain = ScriptedModel(time.monotonic, ["This is one more sentence. "] * 150, gap=0.02)
     page = open_page()
