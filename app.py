@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
+import signal
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a Ctrl-C while the imports below load ends quietly
+
 import asyncio
 import logging
 import socket
@@ -63,7 +66,7 @@ def address(host: str, port: int) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Serve the app until it is told to stop; 2 with one sentence when it cannot start."""
-    parser = argparse.ArgumentParser(prog="app.py", description="Serve the spoken-chat page.")
+    parser = knobs.OneLineParser(prog="app.py", description="Serve the spoken-chat page.")
     knobs.add_arguments(parser)
     parsed = parser.parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
@@ -76,6 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     host, port = listener.getsockname()[:2]
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=SHUTDOWN_S)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with suppress(KeyboardInterrupt):  # how uvicorn hands on the Ctrl-C that it has already obeyed
         PageServer(config, f"http://{address(host, port)}").run(sockets=[listener])
     return 0

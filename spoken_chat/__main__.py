@@ -6,6 +6,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from spoken_chat import settings as knobs
 from spoken_chat.bench import asr as bench_asr
@@ -19,7 +20,7 @@ Run = Callable[[argparse.Namespace, Settings], int]
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of every command; each takes every setting."""
-    parser = argparse.ArgumentParser(prog="python -m spoken_chat", description=__doc__)
+    parser = knobs.OneLineParser(prog="python -m spoken_chat", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _command(commands, "turn", "run one turn and print it", turn.add_arguments, turn.run)
     _command(
@@ -49,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    commands: argparse._SubParsersAction[Any],
     name: str,
     summary: str,
     add_arguments: Callable[[argparse.ArgumentParser], None],

@@ -18,7 +18,7 @@ from spoken_chat.errors import ChatError
 from spoken_chat.llm import ChatModel
 from spoken_chat.llm.openai_chat import OpenAIChat
 from spoken_chat.persona import Persona, PersonaVoice, default_for, load_personas
-from spoken_chat.server.llama import LlamaServer
+from spoken_chat.server.llama import SLOTS, LlamaServer
 from spoken_chat.settings import Settings
 from spoken_chat.tts import SpeechChunk, SpeechNotice, SpeechRequest, Synthesizer
 from spoken_chat.tts.edge import EdgeSynthesizer
@@ -249,16 +249,15 @@ class Engines:
         try:
             state.engine = await loaders[name]()
         except ChatError as error:
+            if state.code != error.code:
+                log.warning("%s", error.message)
             state.status, state.code, state.detail = "failed", error.code, error.message
-            log.warning("%s", error.message)
         except Exception:  # whatever it is, the stage must not seem to load for ever
             state.status, state.code = "failed", "stage_broken"
             state.detail = f"An unforeseen error stopped the loading of {IN_WORDS[name]}; the log says more."
             log.exception("the stage %s could not be loaded", name)
         else:
             state.status = "ready"
-            if again:
-                state.code = state.detail = ""
         state.seconds = round(time.monotonic() - started, 2)
 
     async def _load_asr(self) -> str:
@@ -267,15 +266,22 @@ class Engines:
 
     async def _load_llm(self) -> str:
         base_url = self.settings.llm_base_url
-        if choose_llm(self.settings).engine == "embedded":
+        embedded = choose_llm(self.settings).engine == "embedded"
+        if embedded:
             self.llama = self.llama or LlamaServer(self.settings)
             base_url = await self.llama.start()
         if self.chat is not None:
             await self.chat.aclose()
-        self.chat = OpenAIChat(self.settings, base_url=base_url)
-        await self.chat.connect()
-        await self._greet_model(self.chat)
-        return self.chat.name
+        self.chat = chat = OpenAIChat(self.settings, base_url=base_url)
+        await chat.connect()
+        try:
+            # Both slots of our own server are to hold the prefix, and two requests at once go to one each.
+            await asyncio.gather(*(self._greet_model(chat) for _ in range(SLOTS if embedded else 1)))
+        except ChatError as error:
+            # A server that answers may do better in the next turn, which will tell its own fault.
+            self.states["llm"].code, self.states["llm"].detail = error.code, error.message
+            log.warning("the model's first reply failed: %s", error.message)
+        return chat.name
 
     async def _greet_model(self, chat: ChatModel) -> None:
         """One whole reply before the first turn: it caches the persona prefix and warms the server's kernels."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic.config import JsonDict
@@ -78,6 +78,13 @@ class Settings(BaseSettings):
     audio_max_seconds: float = _knob(300.0, "longest utterance accepted", gt=0)
     audio_max_bytes: int = _knob(50_000_000, "largest audio file accepted", ge=1)
     text_max_chars: int = _knob(4000, "longest typed message accepted", ge=1)
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Says what is wrong with the command in one sentence, without the long list of options."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; --help lists what it takes.\n")
 
 
 def flag_of(name: str) -> str:

@@ -99,8 +99,9 @@ def measure(
     """Every metric of a turn from its marks (seconds) and the server's token counts.
 
     TTFT: request sent to first non-empty content. ms/token: (last content - first content) / (completion tokens - 1),
-    None when tokens <= 1 or unknown. LLM turn: request sent to stream end. First audio: endpoint to first samples
-    handed over. V2V: speech end (endpoint, in a push-to-talk or typed turn) to the first audible sample.
+    None when tokens <= 1 or unknown, and when one chunk held the whole reply. LLM turn: request sent to stream end.
+    First audio: endpoint to first samples handed over. V2V: speech end (endpoint, in a push-to-talk or typed turn) to
+    the first audible sample.
     """
 
     def span(start: str, end: str) -> float | None:
@@ -114,7 +115,7 @@ def measure(
 
     generation = span("first_content", "last_content")
     per_token = None
-    if generation is not None and completion_tokens is not None and completion_tokens > 1:
+    if generation and completion_tokens is not None and completion_tokens > 1:
         per_token = round(generation / (completion_tokens - 1), 2)
     return Metrics(
         endpoint_delay_ms=ms("speech_end", "endpoint"),
@@ -130,6 +131,15 @@ def measure(
         cached_tokens=cached_tokens,
         completion_tokens=completion_tokens,
     )
+
+
+def figure_text(name: str, value: float | int | None) -> str:
+    """One figure as text, the same digits as in an export; empty when it was not measured."""
+    if value is None:
+        return ""
+    if name.endswith("_tokens"):
+        return str(int(value))
+    return f"{value:.2f}" if name == "ms_per_token" else f"{value:.1f}"
 
 
 def medians(turns: Iterable[Metrics]) -> tuple[Metrics, dict[str, int]]:

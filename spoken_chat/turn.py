@@ -312,9 +312,11 @@ class Turn:
                         self.timeline.mark("first_content", at)
                         self.timeline.mark("last_content", at)
                         show(think.feed(text))
-                    case StreamEnd(at, usage, _):
+                    case StreamEnd(at, usage, finish_reason):
                         self.timeline.mark("stream_end", at)
                         self.usage = usage
+                        if finish_reason == "length":
+                            self._notice("reply_cut", "The reply reached the longest length that is set and was cut.")
         show(think.finish())
         rest = self._tags.finish()
         if rest:

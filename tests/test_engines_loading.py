@@ -17,12 +17,13 @@ from spoken_chat import engines as chosen
 from spoken_chat.engines import STAGES, Engines, StageName
 from spoken_chat.errors import ChatError
 from spoken_chat.llm import TextDelta
+from spoken_chat.server.llama import SLOTS
 from spoken_chat.settings import load
 from spoken_chat.tts import SpeechNotice
 from spoken_chat.turn import Stages
 from tests.support.engines import chat_error
 from tests.support.loading import Scripts, bare_environment, running, script_registries
-from tests.support.openai_server import MODEL, ScriptedServer, say
+from tests.support.openai_server import MODEL, ScriptedServer, refuse, say
 from tests.support.waiting import WAIT_S, until
 
 SMALL_PERSONA = """---
@@ -122,6 +123,17 @@ async def test_only_the_stages_that_were_asked_for_are_loaded(scripts: Scripts) 
         assert isinstance(await engines.stages(["llm", "tts"]), Stages)
         with pytest.raises(ChatError, match="still loading"):
             await engines.stages()
+
+
+@pytest.mark.usefixtures("scripts")
+async def test_a_server_whose_first_reply_fails_is_used_all_the_same() -> None:
+    async with ScriptedServer(refuse(500), say("Hello.")) as server, running(llm_base_url=server.base_url) as engines:
+        await engines.load()
+        state = engines.states["llm"]
+        assert (state.status, state.code) == ("ready", "llm_server_error")
+        model = (await engines.stages()).model
+        deltas = [event async for event in model.stream([{"role": "user", "content": "hi"}])]
+        assert "Hello." in [event.text for event in deltas if isinstance(event, TextDelta)]
 
 
 @pytest.mark.usefixtures("scripts")
@@ -273,7 +285,7 @@ async def test_an_embedded_server_that_died_is_started_again_once_for_all_who_as
         llama.alive = False
         await asyncio.gather(*(engines.stages() for _ in range(3)))
         assert llama.starts == 2
-        assert len(llama.server.chats) == 2, "the new child is warmed up too"
+        assert len(llama.server.chats) == 2 * SLOTS, "each slot of the new child is warmed up too"
 
 
 @pytest.mark.usefixtures("scripts")

@@ -50,6 +50,10 @@ def test_ms_per_token_is_blank_when_the_server_counted_no_second_token(tokens: i
     assert measure(FULL, completion_tokens=tokens).ms_per_token is None
 
 
+def test_ms_per_token_is_blank_when_one_chunk_held_the_whole_reply() -> None:
+    assert measure({**FULL, "last_content": FULL["first_content"]}, completion_tokens=24).ms_per_token is None
+
+
 def test_v2v_without_a_detected_speech_end_counts_from_the_endpoint() -> None:
     marks = {name: at for name, at in FULL.items() if not name.startswith("speech")}
     metrics = measure(marks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from spoken_chat.audio import FloatPcm
 from spoken_chat.conversation import Conversation, Exchange, ImagePart
-from spoken_chat.llm import Usage
+from spoken_chat.llm import StreamEnd, Usage
 from spoken_chat.tts import SpeechNotice
 from spoken_chat.turn import AudioOut, Ended, Heard, Mood, Notice, ReplyText, Stages, Turn, TurnEvent, Utterance
 from tests.support.engines import (
@@ -265,6 +266,17 @@ def test_a_change_of_voice_engine_is_told() -> None:
     voice = ScriptedSynthesizer(notices={"All is well now.": SpeechNotice("tts_fallback", "Another voice speaks.")})
     run = play(lambda clock: typed_turn(clock, model=ScriptedModel(clock, ["All is well now. "]), synthesizer=voice))
     assert [notice.code for notice in run.of(Notice)] == ["tts_fallback"]
+
+
+def test_a_reply_cut_at_its_longest_length_is_told() -> None:
+    class Cut(ScriptedModel):
+        async def stream(self, messages):  # type: ignore[no-untyped-def, override]
+            async for event in super().stream(messages):
+                yield replace(event, finish_reason="length") if isinstance(event, StreamEnd) else event
+
+    run = play(lambda clock: typed_turn(clock, model=Cut(clock)))
+    assert [notice.code for notice in run.of(Notice)] == ["reply_cut"]
+    assert run.turn.status == "completed"
 
 
 def test_a_turn_without_a_voice_is_only_written() -> None:

@@ -18,6 +18,7 @@ from spoken_chat.errors import ChatError
 from spoken_chat.intake import check_text, read_image, read_speech
 from spoken_chat.session import ChatSession
 from spoken_chat.settings import Settings
+from spoken_chat.timeline import figure_text
 from spoken_chat.turn import AudioOut, Notice, Turn, Utterance
 
 AUDIO_SUFFIXES = frozenset({".wav", ".mp3", ".flac", ".m4a", ".aac", ".ogg", ".opus", ".webm", ".mp4"})
@@ -36,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run the turn and print it. Raises ChatError when it failed."""
+    if arguments.out is not None and not arguments.out.absolute().parent.is_dir():
+        raise ChatError("cannot_write", f"There is no folder {arguments.out.absolute().parent} to write the sound to.")
     turn, sound = asyncio.run(_run(arguments, settings))
     if arguments.out is not None:
         _write_sound(arguments.out, sound)
@@ -98,7 +101,7 @@ def _print(record: dict[str, Any]) -> None:
     print(f"reply  {mood}{record['reply'].strip()}")
     print("engines  " + ", ".join(f"{stage} {name}" for stage, name in record["engines"].items() if name))
     for name, value in record["metrics"].items():
-        print(f"  {name:<20}{'' if value is None else value:>10}")
+        print(f"  {name:<20}{figure_text(name, value):>10}")
     print("marks (ms)")
     for name, value in record["marks"].items():
         print(f"  {name:<20}{value:>10}")

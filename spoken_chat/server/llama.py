@@ -132,6 +132,7 @@ def _spawn(model: Path, threads: int, log: IO[bytes]) -> subprocess.Popen[str]:
         text=True,
         encoding="utf-8",
         cwd=ROOT,
+        process_group=0,  # a Ctrl-C at the terminal is for the app, which ends its child itself
     )
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):  # it died at once: its log says why

@@ -85,11 +85,17 @@ def _told(error: Exception) -> ChatError:
     if isinstance(error, aiohttp.ClientError | OSError):
         return ChatError(
             "tts_unreachable",
-            f"The voice service edge-tts cannot be reached ({error}); check the network connection.",
-            error=str(error),
+            f"The voice service edge-tts cannot be reached ({_reason(error)}); check the network connection.",
+            error=_reason(error),
         )
     return ChatError(
         "tts_bad_reply",
         "The voice service edge-tts sent a reply that cannot be read; update the package edge-tts.",
         error=repr(error),
     )
+
+
+def _reason(error: Exception) -> str:
+    """Why, in the system's words: aiohttp's own put a raw SSL object among them."""
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__

@@ -144,7 +144,8 @@ class FallbackSynthesizer:
 
     def _note(self, fault: ChatError, *, begins_outage: bool) -> None:
         """Log the failure, and keep a notice for the next clause that the secondary engine speaks."""
-        _log.warning("%s failed, %s goes on: %s", self._primary.name, self._secondary.name, fault.message)
+        level = logging.WARNING if begins_outage else logging.INFO
+        _log.log(level, "%s failed, %s goes on: %s", self._primary.name, self._secondary.name, fault.message)
         if begins_outage:
             self._untold = SpeechNotice(
                 "tts_fallback",

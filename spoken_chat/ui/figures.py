@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from spoken_chat.engines import STAGES, StageState
 from spoken_chat.session import moods_kept
-from spoken_chat.timeline import Metrics, medians
+from spoken_chat.timeline import Metrics, figure_text, medians
 from spoken_chat.turn import Turn
 from spoken_chat.ui.text import sentence, word
 
 TILES: Final = (
     ("first_audio", "first_audio_ms", "ms"),
     ("ttft", "ttft_ms", "ms"),
-    ("per_token", "ms_per_token", "ms"),
+    ("per_token", "ms_per_token", ""),
     ("asr", "asr_ms", "ms"),
     ("tokens", "completion_tokens", ""),
     ("cached", "cached_tokens", ""),
@@ -40,15 +40,6 @@ COLUMNS: Final = (
     ("tokens", "completion_tokens"),
 )
 MOST_ROWS: Final = 30
-
-
-def figure(name: str, value: float | int | None) -> str:
-    """One figure as text, the same digits as in an export; empty when it was not measured."""
-    if value is None:
-        return ""
-    if name.endswith("_tokens"):
-        return str(int(value))
-    return f"{value:.2f}" if name == "ms_per_token" else f"{value:.1f}"
 
 
 def title_view(language: str) -> str:
@@ -80,7 +71,7 @@ def turns_table(turns: Sequence[Turn], export_url: str, language: str) -> str:
     numbered = list(zip(range(1, len(turns) + 1), turns, measured, strict=True))[-MOST_ROWS:]
     rows = "".join(_row(str(number), turn, metrics, language) for number, turn, metrics in reversed(numbered))
     middles = "".join(
-        f'<td data-metric="{name}" title="n = {counts[name]}">{figure(name, middle.as_dict()[name])}</td>'
+        f'<td data-metric="{name}" title="n = {counts[name]}">{figure_text(name, middle.as_dict()[name])}</td>'
         for _, name in COLUMNS
     )
     return (
@@ -114,7 +105,7 @@ def loading_line(states: dict[Any, StageState], language: str) -> str:
 
 
 def _tile(key: str, name: str, unit: str, value: float | int | None, language: str) -> str:
-    text = figure(name, value)
+    text = figure_text(name, value)
     unit_text = f"<small>{unit}</small>" if text and unit else ""
     return (
         f'<div class="sc-tile sc-{key}"><span>{escape(word(key, language))}</span>'
@@ -128,7 +119,7 @@ def _bar(metrics: dict[str, float | int | None], language: str) -> str:
         value = metrics[name]
         if value:
             label = escape(word(key, language))
-            title = f"{label}: {figure(name, value)} ms"
+            title = f"{label}: {figure_text(name, value)} ms"
             parts.append(f'<i class="sc-seg sc-{key}" style="flex-grow:{value}" title="{title}"><em>{label}</em></i>')
     return f'<div class="sc-bar" role="img">{"".join(parts)}</div>'
 
@@ -146,6 +137,8 @@ def _engines(turn: Turn, language: str) -> str:
 
 def _row(number: str, turn: Turn, metrics: Metrics, language: str) -> str:
     values = metrics.as_dict()
-    cells = "".join(f'<td data-metric="{name}">{figure(name, values[name])}</td>' for _, name in COLUMNS)
+    cells = "".join(f'<td data-metric="{name}">{figure_text(name, values[name])}</td>' for _, name in COLUMNS)
     kind = escape(word(turn.kind, language))
+    if turn.status in ("cancelled", "failed"):
+        kind += f" · {escape(word('stopped' if turn.status == 'cancelled' else 'failed', language))}"
     return f'<tr data-turn="{escape(turn.id)}"><td>{number}</td><td>{kind}</td>{cells}</tr>'

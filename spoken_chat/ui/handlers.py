@@ -143,11 +143,11 @@ class Handlers:
         """Text was sent, perhaps with an image."""
         received_at = time.monotonic()
         page = self._page(request)
-        await page.session.stop(_seconds(heard))
         text = str(value.get("text") or "").strip()
         files = [Path(str(name)) for name in value.get("files") or []]
         if not text and not files:
             return
+        await page.session.stop(_seconds(heard))
         settings = self.engines.settings
         for file in files:
             page.show_image(file)

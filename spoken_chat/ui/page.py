@@ -21,7 +21,8 @@ STOP_JS = "() => [window.spokenChat ? window.spokenChat.stop() : -1]"
 SEND_JS = """(input, _, __) => {
   const box = document.querySelector("#written textarea");
   const said = { ...input, text: (box && box.value) || input.text };
-  return [{ text: "", files: [] }, said, window.spokenChat ? window.spokenChat.stop() : -1];
+  const empty = !said.text.trim() && !(said.files || []).length;
+  return [{ text: "", files: [] }, said, empty || !window.spokenChat ? -1 : window.spokenChat.stop()];
 }"""
 """Takes what was written out of its box in one step, so that what is typed next cannot be lost with it. Gradio's own
 copy of the text can lag behind a quick Enter, so the box itself is read."""
@@ -74,13 +75,15 @@ def build_page(handlers: Handlers) -> tuple[gr.Blocks, gr.I18n]:
         heard = gr.Number(value=-1, visible="hidden")
         outgoing = gr.MultimodalTextbox(file_types=["image"], visible="hidden", elem_id="outgoing")
         with gr.Row(equal_height=False):
-            with gr.Column(scale=5, min_width=320):
+            with gr.Column(scale=1, min_width=320):
                 parts["transcript"] = gr.Chatbot(
                     label=words("transcript"),
+                    show_label=False,  # the label would lie over the first message
                     height=400,
                     render_markdown=False,
                     buttons=[],
                     feedback_options=None,
+                    group_consecutive_messages=False,
                     allow_file_downloads=False,
                     elem_id="transcript",
                 )
@@ -102,7 +105,7 @@ def build_page(handlers: Handlers) -> tuple[gr.Blocks, gr.I18n]:
                 with gr.Row():
                     stop = gr.Button(words("stop"), variant="stop", elem_id="stop", min_width=100)
                     restart = gr.Button(words("restart"), elem_id="restart", min_width=100)
-            with gr.Column(scale=4, min_width=320):
+            with gr.Column(scale=1, min_width=320):
                 parts["card"] = gr.HTML(elem_id="card")
                 parts["table"] = gr.HTML(elem_id="table")
                 parts["again"] = gr.Audio(

@@ -30,7 +30,7 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "asr": ("ASR", "识别"),
     "ttft": ("TTFT", "首字"),
-    "per_token": ("per token", "每词元"),
+    "per_token": ("ms/token", "毫秒/词元"),
     "tokens": ("tokens", "词元"),
     "prompt": ("prompt", "提示"),
     "cached": ("cached", "缓存命中"),

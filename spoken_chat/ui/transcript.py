@@ -16,6 +16,9 @@ from spoken_chat.turn import AudioOut, Ended, Heard, Notice, ReplyText, Turn, Tu
 from spoken_chat.ui.sound import ReplySounds
 from spoken_chat.ui.text import fault, sentence, word
 
+THINKING = "…"
+"""Stands where the reply will be until its first words come."""
+
 Message = dict[str, Any]
 """A message as gr.Chatbot takes it: `role` and `content`."""
 
@@ -68,7 +71,7 @@ class Page:
         return placeholder
 
     def take_away(self, placeholder: Message) -> None:
-        """No words will take the place of `placeholder`."""
+        """Nothing will take the place of `placeholder`."""
         self.messages[:] = [message for message in self.messages if message is not placeholder]
 
     def begin(self, turn: Turn, sounds: ReplySounds, placeholder: Message | None = None) -> Callable[[TurnEvent], None]:
@@ -85,6 +88,7 @@ class Page:
                     if placeholder is not None:
                         placeholder["content"] = _plain(text)
                         placeholder = None
+                    reply = self.tell(THINKING)
                 case ReplyText(text):
                     words = (words + text).lstrip()
                     if reply is None:
@@ -102,10 +106,12 @@ class Page:
                     sounds.end(turn.id)
                     if placeholder is not None:
                         self.take_away(placeholder)
+                    if reply is not None and not words:
+                        self.take_away(reply)
                     if error is not None:
                         self.tell("⚠️ " + fault(error, self.language))
                     elif status == "cancelled":
-                        self.tell("⏹ " + word("stopped", self.language))
+                        self.tell("■ " + word("stopped", self.language))
 
         return tap
 

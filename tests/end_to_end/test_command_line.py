@@ -79,6 +79,16 @@ async def test_a_server_fault_is_one_sentence_on_stderr_and_status_2() -> None:
         assert done.stdout == ""
 
 
+@pytest.mark.engines
+async def test_text_received_before_a_connection_breaks_is_printed_all_the_same() -> None:
+    async with servers.ScriptedServer(servers.drop_mid_stream("[happy] Hello there, ", "my friend.")) as server:
+        done = await run_beside(server, "turn", "hello", "--json", "--persona", "robin")
+        assert done.returncode == 2
+        turn = json.loads(done.stdout)
+        assert (turn["reply"], turn["status"]) == ("Hello there, my friend.", "failed")
+        assert turn["error"]["code"] == "llm_dropped"
+
+
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
@@ -86,6 +96,8 @@ async def test_a_server_fault_is_one_sentence_on_stderr_and_status_2() -> None:
         (["turn", "hi", "--image", "missing.png"], "missing.png"),
         (["turn", "hi", "--persona", "nobody"], "nobody"),
         (["turn", "hi", "--port", "x"], "--port"),
+        (["turn", "hi", "--out", "/nowhere/at/all.wav"], "/nowhere/at"),
+        (["turn"], "FILE_OR_TEXT"),
         (["turn", "hi", "--base-url", "http://127.0.0.1:9"], "127.0.0.1:9"),
     ],
 )

@@ -201,6 +201,19 @@ def test_words_typed_while_a_reply_streams_are_not_lost(open_page: Open, app: Se
     assert page.input_value("#written textarea") == "my next message"
 
 
+def test_enter_on_an_empty_box_changes_nothing(open_page: Open, app: Served) -> None:
+    app.engines.brain = ScriptedModel(time.monotonic, ["This is one more sentence. "] * 2000, gap=0.02)
+    page = open_page()
+    write(page, "talk on")
+    page.wait_for_function("() => window.spokenChat.playing")
+    for _ in range(2):
+        write(page, "  ")
+    page.wait_for_timeout(500)
+    assert page.evaluate("window.spokenChat.playing")
+    assert page.locator("#table tr[data-turn]").count() == 1
+    assert "nothing to send" not in page.inner_text("#transcript")
+
+
 def test_stop_ends_the_turn_and_the_sound(open_page: Open, app: Served) -> None:
     app.engines.brain = ScriptedModel(time.monotonic, ["This is one more sentence. "] * 2000, gap=0.02)
     page = open_page()
@@ -302,6 +315,10 @@ def test_another_persona_brings_its_voices_and_greeting(open_page: Open, app: Se
     write(page, "hi")
     turn_is_over(page)
     assert app.engines.brain.requests[-1][0]["content"] == other.prefix
+    page.click("#persona input")
+    page.get_by_role("option", name=opening.name, exact=True).click()
+    page.wait_for_function("name => document.querySelector('#voice input').value === name", arg=opening.voices[0].name)
+    assert page.locator(".toast-body").count() == 0
 
 
 def test_a_new_conversation_is_empty(open_page: Open, app: Served) -> None:

@@ -11,8 +11,9 @@ import pytest
 from spoken_chat.conversation import ImagePart
 from spoken_chat.engines import STAGES, StageName, StageState
 from spoken_chat.llm import Usage
+from spoken_chat.timeline import figure_text
 from spoken_chat.ui.faults import FAULTS_ZH
-from spoken_chat.ui.figures import COLUMNS, MOST_ROWS, TILES, figure, loading_line, title_view, turn_card, turns_table
+from spoken_chat.ui.figures import COLUMNS, MOST_ROWS, TILES, loading_line, title_view, turn_card, turns_table
 from spoken_chat.ui.text import word
 from tests.support.engines import ScriptedModel, ScriptedRecognizer, scripted_stages
 from tests.support.markup import Element, read
@@ -49,7 +50,7 @@ def rows(table: Element) -> list[Element]:
 def test_a_figure_keeps_its_digits_and_is_blank_when_it_was_not_measured(
     name: str, value: float | None, text: str
 ) -> None:
-    assert figure(name, value) == text
+    assert figure_text(name, value) == text
 
 
 # The card

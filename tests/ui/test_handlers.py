@@ -198,7 +198,7 @@ async def test_stopping_a_running_turn_keeps_what_was_heard_of_it(visitor: Visit
     assert turn.status == "cancelled"
     assert model.closed == 1
     assert visitor.session.conversation.exchanges[0].reply == "One sentence here. Another sentence there."
-    assert view["transcript"][-1]["content"] == "⏹ stopped"
+    assert view["transcript"][-1]["content"] == "■ stopped"
     await writing
     assert not visitor.session.busy
 
@@ -223,7 +223,7 @@ async def test_of_two_messages_at_once_both_are_shown_and_the_last_is_answered(
     said = await visitor.said()
     assert [text for role, text in said if role == "user"] == ["one", "two"]
     assert [text for _, text in said].count("".join(REPLY)) == statuses.count("completed")
-    assert [text for _, text in said].count("⏹ stopped") == statuses.count("cancelled")
+    assert [text for _, text in said].count("■ stopped") == statuses.count("cancelled")
     sounds = [await visitor.sound_of(updates) for updates in (one, two)]
     assert [len(sound) > 0 for sound in sounds].count(True) == statuses.count("completed")
 

@@ -16,7 +16,7 @@ from spoken_chat.turn import AudioOut, Ended, Heard, Mood, Notice, ReplyText, Tu
 from spoken_chat.ui.faults import FAULTS_ZH
 from spoken_chat.ui.sound import ReplySounds
 from spoken_chat.ui.text import word
-from spoken_chat.ui.transcript import Page
+from spoken_chat.ui.transcript import THINKING, Page
 from tests.support.engines import scripted_persona
 from tests.support.markup import read
 from tests.support.turns import turn_with
@@ -53,7 +53,7 @@ def test_the_words_take_the_place_of_what_stood_for_them(shown: Shown) -> None:
     _, tap = shown.begin(spoken=True)
     assert shown.said == [("user", "🎙 " + word("listening", "en"))]
     tap(Heard("what is your name"))
-    assert shown.said == [("user", "what is your name")]
+    assert shown.said == [("user", "what is your name"), ("assistant", THINKING)]
     tap(Ended("completed", None))
     assert shown.said == [("user", "what is your name")]
 
@@ -67,14 +67,23 @@ def test_where_nothing_was_heard_the_place_is_given_up_for_the_fault(shown: Show
 def test_a_turn_stopped_before_its_words_came_leaves_no_place_behind(shown: Shown) -> None:
     _, tap = shown.begin(spoken=True)
     tap(Ended("cancelled", None))
-    assert shown.said == [("assistant", "⏹ " + word("stopped", "en"))]
+    assert shown.said == [("assistant", "■ " + word("stopped", "en"))]
 
 
 def test_typed_words_are_shown_by_whoever_took_them_and_not_twice(shown: Shown) -> None:
     shown.page.say("hello")
     _, tap = shown.begin()
     tap(Heard("hello"))
-    assert shown.said == [("user", "hello")]
+    assert shown.said == [("user", "hello"), ("assistant", THINKING)]
+    tap(ReplyText("Hi."))
+    assert shown.said == [("user", "hello"), ("assistant", "Hi.")]
+
+
+def test_what_stands_for_a_reply_goes_when_none_comes(shown: Shown) -> None:
+    _, tap = shown.begin()
+    tap(Heard("hello"))
+    tap(Ended("failed", ChatError("llm_timeout", "The model sent nothing; try again.")))
+    assert shown.said == [("assistant", "⚠️ The model sent nothing; try again.")]
 
 
 def test_words_of_two_recordings_take_their_own_places(shown: Shown) -> None:
@@ -82,14 +91,14 @@ def test_words_of_two_recordings_take_their_own_places(shown: Shown) -> None:
     _, second = shown.begin(spoken=True)
     first(Ended("cancelled", None))
     second(Heard("the second"))
-    assert shown.said == [("user", "the second"), ("assistant", "⏹ stopped")]
+    assert shown.said == [("user", "the second"), ("assistant", "■ stopped"), ("assistant", THINKING)]
 
 
 def test_a_notice_of_the_page_does_not_take_the_place_of_the_words(shown: Shown) -> None:
     _, tap = shown.begin(spoken=True)
     shown.page.tell("by the way")
     tap(Heard("hello"))
-    assert shown.said == [("user", "hello"), ("assistant", "by the way")]
+    assert shown.said == [("user", "hello"), ("assistant", "by the way"), ("assistant", THINKING)]
 
 
 def test_a_reply_grows_in_one_message(shown: Shown) -> None:
@@ -195,7 +204,7 @@ def test_a_stopped_turn_and_a_failed_one_say_so_in_the_language_of_the_page() ->
     _, tap = shown.begin()
     tap(Ended("completed", None))
     assert [text for _, text in shown.said] == [
-        "ℹ️ " + FAULTS_ZH["tts_fallback"], "⏹ " + word("stopped", "zh"), "⚠️ " + FAULTS_ZH["llm_empty"]
+        "ℹ️ " + FAULTS_ZH["tts_fallback"], "■ " + word("stopped", "zh"), "⚠️ " + FAULTS_ZH["llm_empty"]
     ]  # fmt: skip
 
 
