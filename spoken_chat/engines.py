@@ -279,7 +279,8 @@ class Engines:
             await asyncio.gather(*(self._greet_model(chat) for _ in range(SLOTS if embedded else 1)))
         except ChatError as error:
             # A server that answers may do better in the next turn, which will tell its own fault.
-            self.states["llm"].code, self.states["llm"].detail = error.code, error.message
+            self.states["llm"].code = error.code
+            self.states["llm"].detail = f"Its first reply failed: {error.message}"
             log.warning("the model's first reply failed: %s", error.message)
         return chat.name
 

@@ -29,6 +29,7 @@ _BATCH: Final = 32
 """Chunks per call of the network: measured fastest here; one call for a whole utterance is slower than 1 s pieces."""
 
 _AROUND_S: Final = 0.4
+_KEPT_PAUSE_S: Final = 3.0
 _WORTH_CUTTING_S: Final = 1.0
 
 
@@ -134,14 +135,14 @@ def spans_of(
 def speech_only(audio: FloatPcm) -> FloatPcm:
     """16 kHz mono `audio` without its long silences: every span of speech with 0.4 s around it, shape (n,).
 
-    Pauses under 0.8 s stay as they are, and so does everything where there is less than a second to cut. Without
-    speech nothing is left: n is 0.
+    Pauses under 3 s stay as they are, since the detector can miss a quiet word beside one; so does everything where
+    there is less than a second to cut. Without speech nothing is left: n is 0.
     """
     pieces: list[tuple[int, int]] = []
     for start_s, end_s in speech_spans(audio):
         start = max(0, round((start_s - _AROUND_S) * ASR_RATE))
         end = min(len(audio), round((end_s + _AROUND_S) * ASR_RATE))
-        if pieces and start <= pieces[-1][1]:
+        if pieces and start - pieces[-1][1] < (_KEPT_PAUSE_S - 2 * _AROUND_S) * ASR_RATE:
             start, _ = pieces.pop()
         pieces.append((start, end))
     if pieces and len(audio) - sum(end - start for start, end in pieces) < _WORTH_CUTTING_S * ASR_RATE:

@@ -207,6 +207,15 @@ def test_spoilt_speech_is_still_recognised(recognizer, spoil):
 
 
 @pytest.mark.engines
+@pytest.mark.parametrize("before_s", [5, 40])
+def test_silence_before_somebody_speaks_costs_no_words(recognizer, before_s):
+    sample = speech.spoken("en")
+    silence = np.zeros(before_s * ASR_RATE, np.float32)
+    heard = recognizer.recognise(np.concatenate([silence, sample.audio, silence]), ["en"]).text
+    assert cer(heard, sample) <= cer(recognizer.recognise(sample.audio, ["en"]).text, sample) + 0.02
+
+
+@pytest.mark.engines
 @pytest.mark.parametrize("milliseconds", [0, 1, 50, 200])
 def test_a_blip_is_short_or_nothing(recognizer, milliseconds):
     audio = speech.spoken("en").audio
