@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from spoken_chat.conversation import Conversation
 from spoken_chat.errors import ChatError
+from spoken_chat.events import Ended, TurnEvent
 from spoken_chat.persona import Persona, PersonaVoice
-from spoken_chat.turn import Ended, Stages, Turn, TurnEvent, Utterance
+from spoken_chat.turn import Stages, Turn, Utterance
 
 Watch = Callable[[Turn], Callable[[TurnEvent], None]]
 

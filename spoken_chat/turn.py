@@ -10,13 +10,14 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from spoken_chat.asr import Recognizer
-from spoken_chat.audio import TTS_RATE, FloatPcm, Pcm16
+from spoken_chat.audio import TTS_RATE, FloatPcm
 from spoken_chat.conversation import Conversation, Exchange, ImagePart, heard_text
 from spoken_chat.errors import ChatError
+from spoken_chat.events import AudioOut, Ended, Heard, Mood, Notice, ReplyText, Status, TurnEvent
 from spoken_chat.llm import ChatModel, RequestSent, StreamEnd, TextDelta, Usage
 from spoken_chat.llm.reply_filter import TagReader, ThinkFilter
 from spoken_chat.persona import Persona, PersonaVoice
@@ -27,7 +28,6 @@ from spoken_chat.tts.clauses import ClauseSplitter
 from spoken_chat.tts.spoken_text import SpokenText
 
 Kind = Literal["push_to_talk", "typed"]
-Status = Literal["running", "completed", "cancelled", "failed"]
 
 
 @dataclass(frozen=True)
@@ -56,54 +56,6 @@ class Utterance:
     def kind(self) -> Kind:
         """How it was given."""
         return "typed" if self.audio is None else "push_to_talk"
-
-
-@dataclass(frozen=True)
-class Heard:
-    """The utterance as text."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Mood:
-    """The reply's persona tag."""
-
-    tag: str
-
-
-@dataclass(frozen=True)
-class ReplyText:
-    """More of the reply, as it is shown."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class AudioOut:
-    """More of the reply's sound, 24 kHz mono, ready to play."""
-
-    pcm: Pcm16
-
-
-@dataclass(frozen=True)
-class Notice:
-    """Something to tell the user once while the turn goes on."""
-
-    code: str
-    message: str
-    details: dict[str, str | int | float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Ended:
-    """The last event of a turn."""
-
-    status: Status
-    error: ChatError | None
-
-
-TurnEvent = Heard | Mood | ReplyText | AudioOut | Notice | Ended
 
 
 @dataclass

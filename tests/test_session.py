@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
+from spoken_chat.events import Ended, TurnEvent
 from spoken_chat.session import ChatSession, SessionStore, moods_kept
-from spoken_chat.turn import Ended, Stages, Turn, TurnEvent, Utterance
+from spoken_chat.turn import Stages, Turn, Utterance
 from tests.support.engines import (
     Clock,
     ScriptedModel,

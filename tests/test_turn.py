@@ -2,80 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
 import pytest
 
-from spoken_chat.audio import FloatPcm
-from spoken_chat.conversation import Conversation, Exchange, ImagePart
+from spoken_chat.conversation import Conversation, Exchange
+from spoken_chat.events import AudioOut, Ended, Heard, Mood, Notice, ReplyText
 from spoken_chat.llm import StreamEnd, Usage
 from spoken_chat.tts import SpeechNotice
-from spoken_chat.turn import AudioOut, Ended, Heard, Mood, Notice, ReplyText, Stages, Turn, TurnEvent, Utterance
+from spoken_chat.turn import Stages, Utterance
 from tests.support.engines import (
     Clock,
     ScriptedModel,
     ScriptedRecognizer,
     ScriptedSynthesizer,
     chat_error,
-    scripted_persona,
     scripted_stages,
 )
-from tests.support.virtual_time import run_virtual
-
-SPEECH: FloatPcm = np.zeros(16000, np.float32)
-IMAGE = ImagePart("data:image/jpeg;base64,AAAA", 192)
-
-
-class Run:
-    """One turn, its events with their times, and the conversation it went into."""
-
-    def __init__(self, clock: Clock, stages: Stages, utterance: Utterance, conversation: Conversation | None = None):
-        self.clock = clock
-        self.events: list[tuple[float, TurnEvent]] = []
-        self.conversation = conversation or Conversation()
-        persona = scripted_persona()
-        self.turn = Turn(stages, persona, persona.voices[0], self.conversation, utterance, self._emit, clock)
-
-    def _emit(self, event: TurnEvent) -> None:
-        self.events.append((self.clock(), event))
-
-    def of(self, kind: type) -> list[Any]:
-        return [event for _, event in self.events if isinstance(event, kind)]
-
-
-def play(
-    make: Callable[[Clock], tuple[Stages, Utterance]],
-    during: Callable[[Run, asyncio.Task[None]], Awaitable[None]] | None = None,
-    conversation: Conversation | None = None,
-) -> Run:
-    """Run one turn on virtual time; `during` may meddle with it."""
-
-    async def main(clock: Clock) -> Run:
-        stages, utterance = make(clock)
-        run = Run(clock, stages, utterance, conversation)
-        task = asyncio.create_task(run.turn.run())
-        if during is not None:
-            await during(run, task)
-        await asyncio.wait([task])
-        if not task.cancelled() and task.exception() is not None:
-            raise task.exception()  # type: ignore[misc]
-        leftover = [one for one in asyncio.all_tasks() if one is not asyncio.current_task()]
-        assert leftover == [], "a finished turn leaves no task behind"
-        return run
-
-    return run_virtual(main)
-
-
-def spoken_turn(clock: Clock, **parts: object) -> tuple[Stages, Utterance]:
-    return scripted_stages(clock, **parts), Utterance(audio=SPEECH)
-
-
-def typed_turn(clock: Clock, text: str = "hi", image: ImagePart | None = None, **parts: object):
-    return scripted_stages(clock, **parts), Utterance(text=text, image=image)
+from tests.support.playing import IMAGE, play, spoken_turn, typed_turn
 
 
 def test_a_spoken_turn_is_heard_answered_and_spoken_in_order() -> None:
@@ -358,66 +302,6 @@ def test_an_unforeseen_error_is_not_swallowed() -> None:
                 synthesizer=ScriptedSynthesizer(faults={"Hello to everybody.": ZeroDivisionError()}),
             )
         )
-
-
-@pytest.mark.parametrize("after", [0.1, 0.31, 0.33, 0.4, 0.5])
-def test_cancelling_at_any_moment_closes_everything_at_once(after: float) -> None:
-    model: list[ScriptedModel] = []
-    voice = ScriptedSynthesizer(delay=0.05, seconds=3)
-    started: list[float] = []
-
-    def make(clock: Clock) -> tuple[Stages, Utterance]:
-        model.append(ScriptedModel(clock, ["This is one sentence. "] * 1000))
-        return spoken_turn(clock, model=model[0], synthesizer=voice)
-
-    async def cancel(run: Run, task: asyncio.Task[None]) -> None:
-        await asyncio.sleep(after)
-        task.cancel()
-        started.append(run.clock())
-        await asyncio.wait([task])
-        assert run.clock() == started[0], "stopping takes no time"
-
-    run = play(make, cancel)
-    assert run.turn.status == "cancelled"
-    assert run.of(Ended) == [Ended("cancelled", None)]
-    assert model[0].closed == len(model[0].requests)
-    assert voice.running == 0
-
-
-def test_history_keeps_only_what_was_heard_of_a_cancelled_reply() -> None:
-    async def cancel(run: Run, task: asyncio.Task[None]) -> None:
-        await asyncio.sleep(1.0)
-        run.turn.heard_seconds = 1.5
-        task.cancel()
-
-    chunks = ["[calm] One sentence here. ", "Two little words there. ", *["Never heard at all. "] * 500]
-    run = play(
-        lambda clock: typed_turn(
-            clock, model=ScriptedModel(clock, chunks), synthesizer=ScriptedSynthesizer(delay=0.01)
-        ),
-        cancel,
-    )
-    assert run.conversation.exchanges[0].reply.startswith("[calm] One sentence here. Two")
-    assert "Never" not in run.conversation.exchanges[0].reply
-
-
-def test_a_reply_of_which_nothing_was_heard_leaves_no_trace_in_the_history() -> None:
-    async def cancel(run: Run, task: asyncio.Task[None]) -> None:
-        await asyncio.sleep(0.2)
-        run.turn.heard_seconds = 0.0
-        task.cancel()
-
-    run = play(lambda clock: typed_turn(clock, model=ScriptedModel(clock, ["One sentence here. "] * 500)), cancel)
-    assert run.conversation.exchanges == []
-
-
-def test_a_finished_turn_whose_sound_is_stopped_is_cut_to_what_was_heard() -> None:
-    chunks = ["One sentence here. ", "Another sentence there. "]
-    run = play(lambda clock: typed_turn(clock, model=ScriptedModel(clock, chunks)))
-    run.turn.cut(1.0)
-    assert run.conversation.exchanges == [Exchange("hi", "One sentence here.")]
-    run.turn.cut(0.0)
-    assert run.conversation.exchanges == []
 
 
 def test_text_with_nothing_to_say_is_shown_but_not_given_to_the_voice() -> None:

@@ -32,13 +32,14 @@ from spoken_chat.bench.report import (
 from spoken_chat.bench.scripted_server import MODEL, Schedule, ServerProcess
 from spoken_chat.conversation import Conversation
 from spoken_chat.errors import ChatError
+from spoken_chat.events import TurnEvent
 from spoken_chat.llm import ChatEvent, Message, TextDelta
 from spoken_chat.llm.openai_chat import OpenAIChat
 from spoken_chat.persona import load_personas
 from spoken_chat.settings import Settings
 from spoken_chat.settings import load as load_settings
 from spoken_chat.tts import SpeechChunk, SpeechEvent, SpeechRequest
-from spoken_chat.turn import Stages, Turn, TurnEvent, Utterance
+from spoken_chat.turn import Stages, Turn, Utterance
 from spoken_chat.ui.figures import turn_card
 
 SCHEDULES: Final = {"1 token a chunk": Schedule(), "2 tokens a chunk (as MTP)": Schedule(per_chunk=2)}

@@ -15,11 +15,12 @@ from spoken_chat.audio import TTS_RATE, Pcm16
 from spoken_chat.audio.pcm import wav_bytes
 from spoken_chat.engines import STAGES, Engines, StageName
 from spoken_chat.errors import ChatError
+from spoken_chat.events import AudioOut, Notice
 from spoken_chat.intake import check_text, read_image, read_speech
 from spoken_chat.session import ChatSession
 from spoken_chat.settings import Settings
 from spoken_chat.timeline import figure_text
-from spoken_chat.turn import AudioOut, Notice, Turn, Utterance
+from spoken_chat.turn import Turn, Utterance
 
 AUDIO_SUFFIXES = frozenset({".wav", ".mp3", ".flac", ".m4a", ".aac", ".ogg", ".opus", ".webm", ".mp4"})
 

@@ -15,9 +15,10 @@ import gradio as gr
 
 from spoken_chat.engines import EMBEDDED_LANGUAGE, Engines, is_embedded_default
 from spoken_chat.errors import ChatError
+from spoken_chat.events import Heard, Notice
 from spoken_chat.intake import check_text, read_image, read_speech
 from spoken_chat.session import ChatSession, SessionStore
-from spoken_chat.turn import Heard, Notice, Utterance
+from spoken_chat.turn import Utterance
 from spoken_chat.ui.figures import loading_line, title_view, turn_card, turns_table
 from spoken_chat.ui.sound import ReplySounds
 from spoken_chat.ui.text import fault, language_of, word

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from spoken_chat.audio import TTS_RATE, Pcm16
+from spoken_chat.events import AudioOut, Ended, Heard, Notice, ReplyText, TurnEvent
 from spoken_chat.session import ChatSession
-from spoken_chat.turn import AudioOut, Ended, Heard, Notice, ReplyText, Turn, TurnEvent
+from spoken_chat.turn import Turn
 from spoken_chat.ui.sound import ReplySounds
 from spoken_chat.ui.text import fault, sentence, word
 

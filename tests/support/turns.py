@@ -10,8 +10,9 @@ from typing import Final
 import numpy as np
 
 from spoken_chat.conversation import Conversation, ImagePart
+from spoken_chat.events import TurnEvent
 from spoken_chat.llm import Usage
-from spoken_chat.turn import Kind, Stages, Turn, TurnEvent, Utterance
+from spoken_chat.turn import Kind, Stages, Turn, Utterance
 from tests.support.engines import scripted_persona, scripted_stages
 
 MARKS: Final = MappingProxyType(

@@ -11,8 +11,9 @@ import pytest
 
 from spoken_chat.audio import TTS_RATE
 from spoken_chat.errors import ChatError
+from spoken_chat.events import AudioOut, Ended, Heard, Mood, Notice, ReplyText, TurnEvent
 from spoken_chat.session import ChatSession
-from spoken_chat.turn import AudioOut, Ended, Heard, Mood, Notice, ReplyText, Turn, TurnEvent
+from spoken_chat.turn import Turn
 from spoken_chat.ui.faults import FAULTS_ZH
 from spoken_chat.ui.sound import ReplySounds
 from spoken_chat.ui.text import word
