@@ -6,7 +6,7 @@ import asyncio
 import importlib.metadata
 import os
 import platform
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # before gradio is imported: no call home, ever
@@ -88,19 +88,35 @@ def create_app(engines: Engines) -> FastAPI:
         body = {"versions": versions(), "turns": [turn.record() for turn in session.turns]}
         return JSONResponse(body, headers={"Content-Disposition": 'attachment; filename="timelines.json"'})
 
-    demo, words = build_page(handlers)
-    mounted: FastAPI = gr.mount_gradio_app(
-        app,
-        demo,
-        path="/",
-        root_path=engines.settings.root_path or None,
-        ssr_mode=False,
-        run_history=False,
-        show_error=True,
-        theme=theme(),
-        css_paths=[ASSETS / "style.css"],
-        i18n=words,
-        footer_links=[],
-        max_file_size=max(engines.settings.audio_max_bytes, engines.settings.image_max_bytes) + 1,
-    )
-    return mounted
+    def mounted() -> FastAPI:
+        demo, words = build_page(handlers)
+        with_page: FastAPI = gr.mount_gradio_app(
+            app,
+            demo,
+            path="/",
+            root_path=engines.settings.root_path or None,
+            ssr_mode=False,
+            run_history=False,
+            show_error=True,
+            theme=theme(),
+            css_paths=[ASSETS / "style.css"],
+            i18n=words,
+            footer_links=[],
+            max_file_size=max(engines.settings.audio_max_bytes, engines.settings.image_max_bytes) + 1,
+        )
+        return with_page
+
+    return _inside_a_loop(mounted)
+
+
+def _inside_a_loop(build: Callable[[], FastAPI]) -> FastAPI:
+    """`build()` while an event loop runs: without one, Gradio makes a loop for each of its locks and closes none."""
+
+    async def run() -> FastAPI:
+        return build()
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(run())
+    return build()
