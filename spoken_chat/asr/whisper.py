@@ -33,7 +33,7 @@ MAX_THREADS: Final = 8
 LONG_S: Final = 25.0
 """Longer speech goes through `transcribe()`."""
 
-_LEAST_WINDOW_S: Final = 10.0
+_LEAST_WINDOW_S: Final = 9.0
 _PADDING_S: Final = 3.0
 """With less silence after the speech the decoder loops."""
 _FULL_WINDOW_S: Final = 30.0
