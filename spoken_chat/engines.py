@@ -274,13 +274,14 @@ class Engines:
             await self.chat.aclose()
         self.chat = chat = OpenAIChat(self.settings, base_url=base_url)
         await chat.connect()
+        state = self.states["llm"]
+        state.code = state.detail = ""  # whatever was wrong with the server before is over
         try:
             # Both slots of our own server are to hold the prefix, and two requests at once go to one each.
             await asyncio.gather(*(self._greet_model(chat) for _ in range(SLOTS if embedded else 1)))
         except ChatError as error:
             # A server that answers may do better in the next turn, which will tell its own fault.
-            self.states["llm"].code = error.code
-            self.states["llm"].detail = f"Its first reply failed: {error.message}"
+            state.code, state.detail = error.code, f"Its first reply failed: {error.message}"
             log.warning("the model's first reply failed: %s", error.message)
         return chat.name
 

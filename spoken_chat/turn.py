@@ -6,6 +6,7 @@ in the history only what was heard.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Callable
@@ -167,7 +168,10 @@ class Turn:
             self._exchange = self._conversation.replace(self._exchange, self._history_reply(heard_seconds))
 
     async def run(self) -> None:
-        """Run the turn to its end. A ChatError ends it as `failed`; cancellation as `cancelled`, and is raised."""
+        """Run the turn to its end. A ChatError ends it as `failed`; cancellation as `cancelled`, and is raised.
+
+        An unforeseen error ends it as `failed` too, and is raised.
+        """
         try:
             self.transcript = await self._hear()
             await self._answer()
@@ -175,8 +179,14 @@ class Turn:
         except ChatError as error:
             self.error = error
             self.status = "failed"
-        except BaseException:
+        except asyncio.CancelledError:
             self.status = "cancelled"
+            raise
+        except BaseException:
+            self.error = ChatError(
+                "turn_broken", "An unforeseen error stopped this turn; the log says more, try again."
+            )
+            self.status = "failed"
             raise
         finally:
             if self._speaker is not None:

@@ -224,6 +224,8 @@ async def test_a_server_that_appears_later_is_found(monkeypatch: pytest.MonkeyPa
         async with asyncio.timeout(WAIT_S):
             await trying
         assert engines.ready
+        state = engines.states["llm"]
+        assert (state.code, state.detail) == ("", ""), "the page no longer says what was wrong"
         assert (await engines.stages()).model.name == MODEL
     await server.stop()
 

@@ -291,6 +291,19 @@ def test_a_prompt_that_is_too_long_without_any_history_is_an_error() -> None:
     assert run.turn.error.code == "llm_context_overflow"
 
 
+def test_an_unforeseen_error_is_no_stop_but_a_failure_told_in_a_sentence() -> None:
+    async def main(clock: Clock) -> Run:
+        stages, utterance = spoken_turn(clock, recognizer=ScriptedRecognizer(fault=ZeroDivisionError()))
+        run = Run(clock, stages, utterance)
+        with pytest.raises(ZeroDivisionError):
+            await run.turn.run()
+        return run
+
+    run = run_virtual(main)
+    (ended,) = run.of(Ended)
+    assert (ended.status, ended.error.code) == ("failed", "turn_broken")
+
+
 def test_an_unforeseen_error_is_not_swallowed() -> None:
     with pytest.raises(ZeroDivisionError):
         play(lambda clock: spoken_turn(clock, recognizer=ScriptedRecognizer(fault=ZeroDivisionError())))

@@ -26,6 +26,7 @@ FAULTS_ZH: Final[dict[str, str]] = {
     "image_unreadable": "这不是能读懂的图片；请用 PNG、JPEG、WebP、GIF、BMP 或 TIFF。",
     "image_unseen": "这个模型看不到图片；请说话或打字。",
     "model_cannot_see": "这个模型看不到图片；只发送了你的文字。",
+    "turn_broken": "这一轮出了意料之外的错误；详情见日志，请再试一次。",
     "reply_cut": "回答达到了设定的最长长度，被截断了。",
     "history_cut": "对话太长，最早的部分不再发送给模型。",
     "session_gone": "这段对话已结束；请刷新页面重新开始。",

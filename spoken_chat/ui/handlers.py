@@ -218,11 +218,13 @@ class Handlers:
         }
 
     def _page(self, request: gr.Request) -> Page:
+        key = _key(request)
         try:
-            return self._pages[_key(request)]
-        except KeyError:
-            message = "This conversation has ended; reload the page to start another."
-            raise gr.Error(message, print_exception=False) from None
+            self.sessions.get(key)
+        except ChatError as error:
+            language = language_of(request.headers.get("accept-language"))
+            raise gr.Error(fault(error, language), print_exception=False) from None
+        return self._pages[key]
 
 
 def _key(request: gr.Request) -> str:
