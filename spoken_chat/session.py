@@ -27,11 +27,6 @@ class ChatSession:
         self._task: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
 
-    @property
-    def busy(self) -> bool:
-        """Whether a turn is running."""
-        return self._task is not None and not self._task.done()
-
     def choose(self, persona: Persona, voice: PersonaVoice) -> None:
         """Change who answers, from the next turn on; another persona starts with an empty history."""
         if persona.id != self.persona.id:

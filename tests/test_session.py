@@ -37,7 +37,7 @@ def test_events_end_with_the_turn_and_the_turn_is_kept() -> None:
         seen = [event async for event in events]
         assert isinstance(seen[-1], Ended)
         assert session.turns == [turn]
-        assert not session.busy
+        assert turn.status == "completed"
 
     run_virtual(main)
 

@@ -19,7 +19,8 @@ from tests.support.engines import (
     chat_error,
     scripted_stages,
 )
-from tests.support.playing import IMAGE, play, spoken_turn, typed_turn
+from tests.support.playing import IMAGE, Run, play, spoken_turn, typed_turn
+from tests.support.virtual_time import run_virtual
 
 
 def test_a_spoken_turn_is_heard_answered_and_spoken_in_order() -> None:

@@ -200,7 +200,7 @@ async def test_stopping_a_running_turn_keeps_what_was_heard_of_it(visitor: Visit
     assert visitor.session.conversation.exchanges[0].reply == "One sentence here. Another sentence there."
     assert view["transcript"][-1]["content"] == "■ stopped"
     await writing
-    assert not visitor.session.busy
+    assert all(turn.status != "running" for turn in visitor.session.turns)
 
 
 async def test_stopping_when_nothing_runs_changes_nothing(visitor: Visitor) -> None:
