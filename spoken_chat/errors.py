@@ -11,7 +11,7 @@ class ChatError(Exception):
     """A fault told in one sentence.
 
     `code` is stable and snake_case; `message` is the English sentence; `details` are the values the sentence holds,
-    so that the page can say it in another language.
+    for programs that do not read sentences.
     """
 
     def __init__(self, code: str, message: str, **details: str | int | float) -> None:

@@ -4,107 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
-import numpy as np
 import pytest
 from PIL import Image
 
-from spoken_chat.audio import TTS_RATE, FloatPcm
-from spoken_chat.audio.pcm import wav_bytes
-from spoken_chat.intake import read_speech
-from spoken_chat.settings import Settings, load
+from spoken_chat.audio import TTS_RATE
 from spoken_chat.ui import handlers as page_handlers
 from spoken_chat.ui.handlers import MOST_WAIT_MS, Handlers, Updates
 from spoken_chat.ui.text import word
 from tests.support.app import ScriptedEngines
-from tests.support.engines import ScriptedModel, ScriptedRecognizer, ScriptedSynthesizer
-from tests.support.loading import bare_environment
+from tests.support.engines import ScriptedModel
 from tests.support.markup import read
 from tests.support.visitor import NOT_CUT, Visitor, visit
 from tests.support.waiting import WAIT_S, until
 
+pytestmark = pytest.mark.usefixtures("no_browser_to_wait_for")
+
 REPLY = ["One sentence here. ", "Another sentence there."]
 ENDLESS = ["This is one more sentence. "] * 2000
-
-
-@pytest.fixture(autouse=True)
-def no_browser_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    bare_environment(monkeypatch)
-    monkeypatch.setattr(page_handlers, "BROWSER_WORD_S", 0.001)
-
-
-@pytest.fixture
-async def engines() -> AsyncIterator[ScriptedEngines]:
-    engines = ScriptedEngines(load())
-    engines.ears = ScriptedRecognizer(text="what is your name", delay=0.01)
-    engines.brain = ScriptedModel(time.monotonic, REPLY, first=0.0, gap=0.0)
-    engines.mouth = ScriptedSynthesizer(delay=0.0, name="kokoro")
-    await engines.load()
-    yield engines
-    await engines.close()
-
-
-@pytest.fixture
-def handlers(engines: ScriptedEngines) -> Handlers:
-    return Handlers(engines)
-
-
-@pytest.fixture
-async def visitor(handlers: Handlers) -> Visitor:
-    return await visit(handlers)
-
-
-@pytest.fixture
-def recording(tmp_path: Path) -> Path:
-    path = tmp_path / "speech.wav"
-    path.write_bytes(wav_bytes((np.sin(np.arange(32_000) * 0.1) * 9000).astype(np.int16), 16_000))
-    return path
-
-
-# Stop while a turn is still being prepared
-
-
-@pytest.mark.parametrize("ending", ["stop", "restart", "close_page"])
-async def test_what_is_stopped_while_it_is_being_read_never_becomes_a_turn(
-    ending: str, visitor: Visitor, engines: ScriptedEngines, recording: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reading, go_on = threading.Event(), threading.Event()
-
-    def slow(path: Path, settings: Settings) -> FloatPcm:
-        reading.set()
-        go_on.wait(WAIT_S)
-        return read_speech(path, settings)
-
-    monkeypatch.setattr(page_handlers, "read_speech", slow)
-    session = visitor.session
-    speaking = asyncio.create_task(visitor.speak(recording))
-    await until(reading.is_set)
-    end = getattr(visitor.handlers, ending)
-    await (end(NOT_CUT, visitor.request) if ending == "stop" else end(visitor.request))
-    go_on.set()
-    updates = await speaking
-    assert session.turns == []
-    assert engines.brain.requests == []
-    assert not any("listening" in str(one) for one in updates[-1]["transcript"])
-
-
-async def test_reading_a_recording_counts_from_the_moment_it_was_handed_in(
-    visitor: Visitor, recording: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def slow(path: Path, settings: Settings) -> FloatPcm:
-        time.sleep(0.2)
-        return read_speech(path, settings)
-
-    monkeypatch.setattr(page_handlers, "read_speech", slow)
-    await visitor.speak(recording)
-    (turn,) = visitor.session.turns
-    assert turn.timeline.since_start()["asr_start"] >= 200
 
 
 # What the page says of its sound
