@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final
 
+from spoken_chat.circumstances import Order
 from spoken_chat.conversation import Conversation
 from spoken_chat.errors import ChatError
 from spoken_chat.events import Ended, TurnEvent
@@ -15,17 +18,31 @@ from spoken_chat.turn import Stages, Turn, Utterance
 Watch = Callable[[Turn], Callable[[TurnEvent], None]]
 
 
-class ChatSession:
-    """At most one turn runs at a time; a new one stops the one before it."""
+IDLE_S: Final = 60.0
+"""After this long without a turn, caches may be cold: the next turn is marked."""
 
-    def __init__(self, persona: Persona, voice: PersonaVoice, budget: int) -> None:
+Emit = Callable[[TurnEvent], None]
+
+
+class ChatSession:
+    """At most one turn runs at a time; a new one stops the one before it.
+
+    Beside it there may be one held turn: a guess about the utterance that is being spoken.
+    """
+
+    def __init__(
+        self, persona: Persona, voice: PersonaVoice, budget: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.id = secrets.token_urlsafe(12)
         self.persona = persona
         self.voice = voice
         self.conversation = Conversation(budget=budget)
         self.turns: list[Turn] = []
+        self._clock = clock
         self._task: asyncio.Task[None] | None = None
+        self._held: tuple[Turn, asyncio.Task[None]] | None = None
         self._starting = asyncio.Lock()
+        self._last_used: float | None = None
 
     def choose(self, persona: Persona, voice: PersonaVoice) -> None:
         """Change who answers, from the next turn on; another persona starts with an empty history."""
@@ -34,6 +51,11 @@ class ChatSession:
             self.conversation = Conversation(budget=self.conversation.budget)
         self.persona = persona
         self.voice = voice
+
+    @property
+    def running(self) -> Turn | None:
+        """The turn that runs now; a held one does not count."""
+        return self.turns[-1] if self._task is not None and not self._task.done() else None
 
     async def take(
         self, stages: Stages, utterance: Utterance, watch: Watch | None = None
@@ -44,21 +66,76 @@ class ChatSession:
         whoever reads the events gets to it: sound goes out by it.
         """
         events: asyncio.Queue[TurnEvent] = asyncio.Queue()
+        tap: Emit | None = None
 
         def emit(event: TurnEvent) -> None:
             if tap is not None:
                 tap(event)
             events.put_nowait(event)
 
+        turn = self.new_turn(stages, utterance, emit)
+        tap = watch(turn) if watch is not None else None
+        return turn, _until_ended(events, await self.start(turn))
+
+    def new_turn(self, stages: Stages, utterance: Utterance, emit: Emit, *, held: bool = False) -> Turn:
+        """A turn of this conversation, not started yet."""
+        turn = Turn(stages, self.persona, self.voice, self.conversation, utterance, emit, self._clock, held)
+        turn.circumstances.order = self._order()
+        return turn
+
+    async def start(self, turn: Turn) -> asyncio.Task[None]:
+        """Start `turn`; the one that still runs, and a held one, are stopped first."""
         async with self._starting:
+            await self.drop_held()
             await self.stop()
-            turn = Turn(stages, self.persona, self.voice, self.conversation, utterance, emit)
-            tap = watch(turn) if watch is not None else None
             self.turns.append(turn)
-            task = asyncio.create_task(turn.run(), name=f"turn {turn.id}")
-            self._task = task
+            self._task = task = self._run(turn)
             await asyncio.sleep(0)  # a task cancelled before its first step would never tell that it ended
-        return turn, _until_ended(events, task)
+        return task
+
+    def hold(self, turn: Turn) -> None:
+        """Start a held turn beside the one that may still run. Raises RuntimeError while there is another."""
+        if self._held is not None or not turn.held:
+            raise RuntimeError("at most one turn is held at a time, and it must be made as a held one")
+        self._held = (turn, self._run(turn))
+
+    async def release(self, endpoint: float) -> asyncio.Task[None]:
+        """The held turn becomes the turn of this conversation; one that still runs is stopped first."""
+        if self._held is None:
+            raise RuntimeError("no turn is held")
+        (turn, task), self._held = self._held, None
+        await self.stop()
+        self.turns.append(turn)
+        self._task = task
+        turn.release(endpoint)
+        return task
+
+    async def drop_held(self) -> None:
+        """The guess was wrong: stop the held turn, if any, and wait until its streams are closed."""
+        if self._held is None:
+            return
+        (_, task), self._held = self._held, None
+        task.cancel()
+        await asyncio.wait([task])
+
+    def forget(self, turn: Turn) -> None:
+        """Take a finished turn back: out of the list of turns and of the history."""
+        self.turns = [one for one in self.turns if one is not turn]
+        turn.cut(0.0)
+
+    def _run(self, turn: Turn) -> asyncio.Task[None]:
+        task = asyncio.create_task(turn.run(), name=f"turn {turn.id}")
+        task.add_done_callback(lambda _: self._used(turn))
+        return task
+
+    def _used(self, turn: Turn) -> None:
+        if not turn.held:
+            self._last_used = self._clock()
+
+    def _order(self) -> Order:
+        if self._last_used is None:
+            return "first"
+        return "after_idle" if self._clock() - self._last_used > IDLE_S else "next"
 
     async def stop(self, heard_seconds: float | None = None) -> None:
         """Stop the turn that runs, if any, and wait until its streams are closed.
@@ -79,10 +156,12 @@ class ChatSession:
 
     async def restart(self) -> None:
         """Stop, and forget everything said."""
+        await self.drop_held()
         await self.stop()
         self.conversation.clear()
         self.turns.clear()
         self._task = None
+        self._last_used = None
 
 
 async def _until_ended(events: asyncio.Queue[TurnEvent], task: asyncio.Task[None]) -> AsyncIterator[TurnEvent]:

@@ -72,6 +72,25 @@ class Settings(BaseSettings):
     tts_retry_after: float = _knob(60.0, "how long edge-tts is left alone after it failed", ge=0)
     tts_threads: int = _knob(0, "threads of the Kokoro voice (0: one per core, at most 8)", ge=0)
 
+    api_key: SecretStr = _knob(SecretStr(""), "bearer key that programs send to /v1/realtime (none needed on loopback)")
+    allowed_origins: str = _knob("", "further origins whose pages may talk, such as https://example.org, by commas")
+
+    turn_detection: Literal["adaptive", "fixed", "manual"] = _knob(
+        "adaptive", "how the end of a turn is found: adaptive (smart-turn model), a fixed silence, or by hand"
+    )
+    silence_wait: float = _knob(0.6, "silence that ends a turn with fixed detection", ge=0.2, le=5)
+    silence_wait_finished: float = _knob(0.4, "silence that ends a turn that sounds finished (adaptive)", ge=0.2, le=5)
+    silence_wait_unfinished: float = _knob(
+        1.5, "silence that ends a turn that does not sound finished (adaptive)", ge=0.2, le=5
+    )
+    reopen_within: float = _knob(1.0, "speech this soon after a turn's end goes on with the same turn", ge=0, le=5)
+    utterance_max_seconds: float = _knob(60.0, "longest hands-free utterance; then it is answered", ge=5, le=300)
+    speculation: bool = _knob(True, "start the answer in the pause before the turn's end")
+    speculation_most_sessions: int = _knob(4, "no speculation while more conversations than this are active", ge=0)
+    partial_transcripts: bool = _knob(True, "captions of what is being said")
+    barge_in: bool = _knob(True, "speech over the reply stops it")
+    half_duplex: bool = _knob(False, "the microphone is not heard while the reply plays (loudspeakers that echo)")
+
     image_min_pixels: int = _knob(50_176, "an image is scaled up to at least this many pixels", ge=1024)
     image_max_pixels: int = _knob(200_704, "an image is scaled down to at most this many pixels", ge=1024)
     image_max_bytes: int = _knob(20_000_000, "largest image file accepted", ge=1)

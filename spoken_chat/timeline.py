@@ -8,8 +8,8 @@ an inconsistent anchor follows livekit/agents.
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from types import MappingProxyType
 from typing import Final
@@ -25,6 +25,7 @@ MARKS: Final = (
     "first_clause",  # last character of the first clause received and its end known
     "tts_first_byte",  # first samples of the first clause made
     "first_audio_sent",  # first samples handed to the listener's side
+    "browser_received",  # first samples arrived at the listener's side, by its own clock
     "browser_play",  # first audible sample left the browser's queue
     "last_content",
     "stream_end",  # the model's stream ended
@@ -76,6 +77,8 @@ class Metrics:
     first_clause_ms: float | None = None
     tts_ms: float | None = None
     first_audio_ms: float | None = None
+    wire_ms: float | None = None
+    playback_ms: float | None = None
     v2v_ms: float | None = None
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
@@ -100,8 +103,10 @@ def measure(
 
     TTFT: request sent to first non-empty content. ms/token: (last content - first content) / (completion tokens - 1),
     None when tokens <= 1 or unknown, and when one chunk held the whole reply. LLM turn: request sent to stream end.
-    First audio: endpoint to first samples handed over. V2V: speech end (endpoint, in a push-to-talk or typed turn) to
-    the first audible sample.
+    First audio, the server's part: endpoint to first samples handed over. V2V: speech end (endpoint, in a push-to-talk
+    or typed turn) to the first audible sample, as the listener's side measured it. It is the sum of endpoint delay,
+    first audio, wire and playback. Playback: first samples received there to the first audible one. Wire: what is left,
+    which is the way of the person's sound to the server and of the reply's sound back.
     """
 
     def span(start: str, end: str) -> float | None:
@@ -126,6 +131,8 @@ def measure(
         first_clause_ms=ms("first_content", "first_clause"),
         tts_ms=ms("first_clause", "tts_first_byte"),
         first_audio_ms=ms("endpoint", "first_audio_sent"),
+        wire_ms=ms("first_audio_sent", "browser_received"),
+        playback_ms=ms("browser_received", "browser_play"),
         v2v_ms=ms("speech_end" if "speech_end" in marks else "endpoint", "browser_play"),
         prompt_tokens=prompt_tokens,
         cached_tokens=cached_tokens,
@@ -142,19 +149,45 @@ def figure_text(name: str, value: float | int | None) -> str:
     return f"{value:.2f}" if name == "ms_per_token" else f"{value:.1f}"
 
 
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The value that `share` (0 to 1) of `values` do not exceed, interpolated between neighbours; None without any."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def percentiles(turns: Iterable[Metrics], share: float) -> Metrics:
+    """The percentile `share` (0 to 1) of each metric over the turns that have it, rounded as the metric is."""
+    return _percentiles(_known(turns), share)
+
+
 def medians(turns: Iterable[Metrics]) -> tuple[Metrics, dict[str, int]]:
     """The median of each metric over the turns that have it, and how many those were."""
+    known = _known(turns)
+    return _percentiles(known, 0.5), {name: len(values) for name, values in known.items()}
+
+
+def _known(turns: Iterable[Metrics]) -> dict[str, list[float]]:
     known: dict[str, list[float]] = {name: [] for name in METRIC_NAMES}
     for turn in turns:
         for name, value in turn.as_dict().items():
             if value is not None:
                 known[name].append(value)
-    middle: dict[str, float | int | None] = {}
-    for name, values in known.items():
-        if not values:
-            middle[name] = None
-        elif name.endswith("_tokens"):
-            middle[name] = round(statistics.median(values))
-        else:
-            middle[name] = round(statistics.median(values), 2 if name == "ms_per_token" else 1)
-    return Metrics(**middle), {name: len(values) for name, values in known.items()}  # type: ignore[arg-type]
+    return known
+
+
+def _percentiles(known: Mapping[str, Sequence[float]], share: float) -> Metrics:
+    found = {name: _rounded(name, percentile(values, share)) for name, values in known.items()}
+    return Metrics(**found)  # type: ignore[arg-type]
+
+
+def _rounded(name: str, value: float | None) -> float | int | None:
+    if value is None:
+        return None
+    if name.endswith("_tokens"):
+        return round(value)
+    return round(value, 2 if name == "ms_per_token" else 1)

@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from spoken_chat.asr import Recognizer
 from spoken_chat.audio import TTS_RATE, FloatPcm
+from spoken_chat.circumstances import Circumstances, Kind
 from spoken_chat.conversation import Conversation, Exchange, ImagePart, heard_text
 from spoken_chat.errors import ChatError
 from spoken_chat.events import AudioOut, Ended, Heard, Mood, Notice, ReplyText, Status, TurnEvent
@@ -27,8 +28,6 @@ from spoken_chat.timeline import Metrics, Timeline, measure
 from spoken_chat.tts import SpeechChunk, SpeechEvent, SpeechRequest, SpeechStyle, Synthesizer
 from spoken_chat.tts.clauses import ClauseSplitter
 from spoken_chat.tts.spoken_text import SpokenText
-
-Kind = Literal["push_to_talk", "typed"]
 
 
 @dataclass(frozen=True)
@@ -45,18 +44,22 @@ class Utterance:
     """What the user gives in one turn: speech (16 kHz mono), text, an image; at least one of them.
 
     `received_at`: when it was handed in whole, in seconds on the turn's clock, where reading it took time before the
-    turn began; None says that it comes now.
+    turn began; None says that it comes now. `spoken_at`: when the voice detector heard the speech of a hands-free
+    turn begin and end, on the same clock.
     """
 
     audio: FloatPcm | None = None
     text: str = ""
     image: ImagePart | None = None
     received_at: float | None = None
+    spoken_at: tuple[float, float] | None = None
 
     @property
     def kind(self) -> Kind:
         """How it was given."""
-        return "typed" if self.audio is None else "push_to_talk"
+        if self.audio is None:
+            return "typed"
+        return "push_to_talk" if self.spoken_at is None else "hands_free"
 
 
 @dataclass
@@ -69,7 +72,11 @@ class SpokenClause:
 
 
 class Turn:
-    """One turn. `run()` takes it through the stages and tells `emit` what happens, as it happens."""
+    """One turn. `run()` takes it through the stages and tells `emit` what happens, as it happens.
+
+    A turn that starts `held` is a guess that the utterance is over: it works, but tells nothing, sends no sound and
+    leaves no trace in the history until `release()` says that the guess was right. Cancelled before, it never was.
+    """
 
     def __init__(
         self,
@@ -80,6 +87,7 @@ class Turn:
         utterance: Utterance,
         emit: Callable[[TurnEvent], None],
         clock: Callable[[], float] = time.monotonic,
+        held: bool = False,
     ) -> None:
         self.id = secrets.token_urlsafe(12)
         self.kind: Kind = utterance.kind
@@ -91,6 +99,7 @@ class Turn:
         self.clauses: list[SpokenClause] = []
         self.usage: Usage | None = None
         self.image_tokens = utterance.image.tokens if utterance.image else None
+        self.circumstances = Circumstances()
         self.heard_seconds: float | None = None
         """Seconds of the reply's sound that were heard; whoever cancels a turn sets it first, where it is known."""
         self._stages = stages
@@ -100,7 +109,8 @@ class Turn:
         self._said = utterance.text
         self._audio = utterance.audio
         self._image = utterance.image
-        self._emit = emit
+        self._listener = emit
+        self._held: list[TurnEvent] | None = [] if held else None
         self._clock = clock
         self._tags = TagReader(persona.moods)
         self._voices_used: list[str] = []
@@ -108,7 +118,11 @@ class Turn:
         self._exchange: Exchange | None = None
         self._tail = ""
         self._told: set[str] = set()
-        self.timeline.mark("endpoint", clock() if utterance.received_at is None else utterance.received_at)
+        if utterance.spoken_at is not None:
+            self.timeline.mark("speech_start", utterance.spoken_at[0])
+            self.timeline.mark("speech_end", utterance.spoken_at[1])
+        if not held:
+            self.timeline.mark("endpoint", clock() if utterance.received_at is None else utterance.received_at)
 
     @property
     def mood(self) -> str | None:
@@ -136,6 +150,7 @@ class Turn:
         return {
             "id": self.id,
             "kind": self.kind,
+            **self.circumstances.as_dict(),
             "status": self.status,
             "error": {"code": self.error.code, "message": self.error.message} if self.error else None,
             "persona": self._persona.id,
@@ -147,7 +162,7 @@ class Turn:
             "spoken": [clause.spoken for clause in self.clauses],
             "image_tokens": self.image_tokens,
             "engines": {
-                "asr": self._stages.recognizer.name if self.kind == "push_to_talk" else None,
+                "asr": self._stages.recognizer.name if self.kind != "typed" else None,
                 "llm": self._stages.model.name,
                 "tts": "+".join(self._voices_used) or None,
             },
@@ -155,11 +170,35 @@ class Turn:
             "marks": self.timeline.since_start(),
         }
 
-    def heard_after(self, seconds: float) -> None:
-        """The first sound could be heard `seconds` after it was handed over, by the listener's own clock."""
-        sent = self.timeline.marks.get("first_audio_sent")
-        if sent is not None:
-            self.timeline.mark("browser_play", sent + seconds)
+    @property
+    def held(self) -> bool:
+        """Whether the turn is still a guess."""
+        return self._held is not None
+
+    def release(self, endpoint: float) -> None:
+        """The utterance was over, as guessed, at `endpoint` seconds: tell what was held back and go on openly."""
+        events, self._held = self._held or [], None
+        self.timeline.mark("endpoint", endpoint)
+        for event in events:
+            self._emit(event)
+            if isinstance(event, AudioOut):
+                self._mark("first_audio_sent")
+        if self.status != "running":
+            if "first_audio_sent" in self.timeline.marks:
+                self._mark("audio_done")
+            self._remember()
+
+    def heard_after(self, waited_s: float, playback_s: float) -> None:
+        """The first sound could be heard, by the listener's own clock.
+
+        `waited_s` after the speech ended (hands-free) or the utterance was handed in (any other turn), `playback_s`
+        after the sound arrived there.
+        """
+        marks = self.timeline.marks
+        start = marks.get("speech_end", marks.get("endpoint"))
+        if start is not None and "first_audio_sent" in marks and 0 <= playback_s <= waited_s:
+            self.timeline.mark("browser_received", start + waited_s - playback_s)
+            self.timeline.mark("browser_play", start + waited_s)
 
     def cut(self, heard_seconds: float) -> None:
         """Keep in the history of this finished turn only what was heard, when its sound was stopped early."""
@@ -191,7 +230,8 @@ class Turn:
         finally:
             if self._speaker is not None:
                 await self._speaker.close()
-            self._remember()
+            if not self.held:
+                self._remember()
             self._emit(Ended(self.status, self.error))
 
     async def _hear(self) -> str:
@@ -229,7 +269,7 @@ class Turn:
             self._say(clause, wording)
         if self._speaker is not None:
             await self._speaker.finish()
-            if "first_audio_sent" in self.timeline.marks:
+            if "first_audio_sent" in self.timeline.marks:  # not while it is held back
                 self._mark("audio_done")
         if fault is not None:
             raise fault
@@ -309,7 +349,8 @@ class Turn:
                 self._voices_used.append(event.engine)
             self.clauses[index].seconds += len(event.pcm) / TTS_RATE
             self._emit(AudioOut(event.pcm))
-            self._mark("first_audio_sent")
+            if not self.held:
+                self._mark("first_audio_sent")
         elif isinstance(event, ChatError):
             self._notice(event.code, event.message, **event.details)
         else:
@@ -341,6 +382,12 @@ class Turn:
             reply = heard_text([(clause.text, clause.seconds) for clause in self.clauses], heard_seconds)
         tag = f"[{self.mood}] " if self.mood else ""
         return tag + reply.strip() if reply.strip() else ""
+
+    def _emit(self, event: TurnEvent) -> None:
+        if self._held is None:
+            self._listener(event)
+        else:
+            self._held.append(event)
 
     def _mark(self, name: str) -> None:
         self.timeline.mark(name, self._clock())

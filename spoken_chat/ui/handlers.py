@@ -120,7 +120,7 @@ class Handlers:
             turn = next((one for one in page.session.turns if one.id == data.get("turn")), None)
             waited = _milliseconds(data.get("wait_ms"))
             if turn is not None and waited is not None:
-                turn.heard_after(waited / 1000)
+                turn.heard_after(waited / 1000, waited / 1000)
                 page.audible.set()
         return self._figures(page)
 

@@ -1,0 +1,1 @@
+"""Hands-free talk: a stream of microphone sound becomes turns. Knows nothing of the web."""
