@@ -20,6 +20,7 @@ from spoken_chat.llm.openai_chat import OpenAIChat
 from spoken_chat.persona import Persona, PersonaVoice, default_for, load_personas
 from spoken_chat.server.llama import SLOTS, LlamaServer
 from spoken_chat.settings import Settings
+from spoken_chat.talk.ears import Ears
 from spoken_chat.tts import SpeechChunk, SpeechNotice, SpeechRequest, Synthesizer
 from spoken_chat.tts.edge import EdgeSynthesizer
 from spoken_chat.tts.fallback import FallbackSynthesizer
@@ -150,6 +151,7 @@ class Engines:
         self.chat: OpenAIChat | None = None
         self.recognizer: Recognizer = ASR_ENGINES[choose_asr(settings).engine](settings)
         self.synthesizer: Synthesizer = make_synthesizer(settings, [self.opening_persona.language])
+        self.ears = Ears()
         self._restarting = asyncio.Lock()
 
     def _opening_persona(self) -> Persona:
@@ -261,7 +263,7 @@ class Engines:
         state.seconds = round(time.monotonic() - started, 2)
 
     async def _load_asr(self) -> str:
-        await asyncio.to_thread(self.recognizer.load)
+        await asyncio.gather(asyncio.to_thread(self.recognizer.load), asyncio.to_thread(self.ears.load))
         return self.recognizer.name
 
     async def _load_llm(self) -> str:

@@ -39,7 +39,7 @@ class ChatSession:
         self.conversation = Conversation(budget=budget)
         self.turns: list[Turn] = []
         self._clock = clock
-        self._task: asyncio.Task[None] | None = None
+        self._current: tuple[Turn, asyncio.Task[None]] | None = None
         self._held: tuple[Turn, asyncio.Task[None]] | None = None
         self._starting = asyncio.Lock()
         self._last_used: float | None = None
@@ -55,7 +55,7 @@ class ChatSession:
     @property
     def running(self) -> Turn | None:
         """The turn that runs now; a held one does not count."""
-        return self.turns[-1] if self._task is not None and not self._task.done() else None
+        return self._current[0] if self._current is not None and not self._current[1].done() else None
 
     async def take(
         self, stages: Stages, utterance: Utterance, watch: Watch | None = None
@@ -89,7 +89,8 @@ class ChatSession:
             await self.drop_held()
             await self.stop()
             self.turns.append(turn)
-            self._task = task = self._run(turn)
+            task = self._run(turn)
+            self._current = (turn, task)
             await asyncio.sleep(0)  # a task cancelled before its first step would never tell that it ended
         return task
 
@@ -106,7 +107,7 @@ class ChatSession:
         (turn, task), self._held = self._held, None
         await self.stop()
         self.turns.append(turn)
-        self._task = task
+        self._current = (turn, task)
         turn.release(endpoint)
         return task
 
@@ -143,14 +144,14 @@ class ChatSession:
         `heard_seconds` says how much of its sound was heard; None where nobody knows, or where all was. Sound goes
         out ahead of time, so that a turn may be over while its reply still plays: then too only what was heard stays.
         """
-        task = self._task
-        if task is None:
+        if self._current is None:
             return
+        turn, task = self._current
         if task.done():
             if heard_seconds is not None:
-                self.turns[-1].cut(heard_seconds)
+                turn.cut(heard_seconds)
             return
-        self.turns[-1].heard_seconds = heard_seconds
+        turn.heard_seconds = heard_seconds
         task.cancel()
         await asyncio.wait([task])
 
@@ -160,7 +161,7 @@ class ChatSession:
         await self.stop()
         self.conversation.clear()
         self.turns.clear()
-        self._task = None
+        self._current = None
         self._last_used = None
 
 

@@ -31,6 +31,14 @@ class SpeechStopped:
 
 
 @dataclass(frozen=True)
+class Committed:
+    """Sound was taken for an utterance by hand (push-to-talk, a client's commit). `seconds`: how long it is."""
+
+    utterance: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Caption:
     """What was understood of an utterance so far: `stable` will not change any more, `tail` may."""
 
@@ -43,11 +51,12 @@ class Caption:
 class UtteranceDropped:
     """There were no words in it after all, or it is continued by the utterance that starts next.
 
-    `reason`: `nothing_heard`; `reopened`: its end was taken back, and its reply with it.
+    `reason`: `nothing_heard`; `reopened`: its end was taken back, and its reply with it; `cleared`: by hand, or the
+    way of listening changed; `failed`: it could not be answered, and a TalkFault says why.
     """
 
     utterance: str
-    reason: Literal["nothing_heard", "reopened", "cleared"]
+    reason: Literal["nothing_heard", "reopened", "cleared", "failed"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,7 @@ class TalkFault:
 TalkEvent = (
     SpeechStarted
     | SpeechStopped
+    | Committed
     | Caption
     | UtteranceDropped
     | TurnStarted

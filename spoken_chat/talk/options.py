@@ -46,6 +46,8 @@ class TalkOptions:
     answers: bool = True
     """Whether a turn that the detector ended is answered without being asked (`create_response`)."""
     speculation: bool = True
+    speculation_most: int = 4
+    """With more active conversations than this, nothing is begun before a turn's end: guesses cost others' time."""
     partial_transcripts: bool = True
     barge_in: bool = True
     half_duplex: bool = False
@@ -63,6 +65,7 @@ class TalkOptions:
             reopen_within=settings.reopen_within,
             utterance_max=settings.utterance_max_seconds,
             speculation=settings.speculation,
+            speculation_most=settings.speculation_most_sessions,
             partial_transcripts=settings.partial_transcripts,
             barge_in=settings.barge_in,
             half_duplex=settings.half_duplex,

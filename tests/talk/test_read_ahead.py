@@ -1,0 +1,60 @@
+"""The model reads the history while the person speaks."""
+
+from spoken_chat.turn import Utterance
+from tests.support.engines import ScriptedModel, chat_error
+from tests.support.talking import Talking, talking
+
+
+def test_when_speech_begins_the_model_gets_the_history_so_far() -> None:
+    async def script(one: Talking) -> None:
+        await one.talk.say(Utterance(text="my name is Ann"))
+        await one.until_ended()
+        await one.speak(0.5)
+        assert len(one.model.requests) == 2
+
+    one = talking(script)
+    ahead = one.model.requests[1]
+    assert [message["role"] for message in ahead] == ["system", "user", "assistant", "user"]
+    assert ahead[1]["content"] == "my name is Ann" and ahead[-1]["content"] == ""
+
+
+def test_the_real_request_begins_with_what_was_read_ahead() -> None:
+    async def script(one: Talking) -> None:
+        await one.talk.say(Utterance(text="my name is Ann"))
+        await one.until_ended()
+        await one.speak(1.0)
+        await one.silence(0.8)
+        await one.until_ended()
+
+    one = talking(script)
+    ahead, real = one.model.requests[1], one.model.requests[2]
+    assert list(real[:-1]) == list(ahead[:-1])
+
+
+def test_one_that_still_runs_is_closed_before_the_turns_own_request() -> None:
+    async def script(one: Talking) -> None:
+        one.model.first = 30.0
+        await one.speak(1.0)
+        await one.silence(0.3)
+        assert one.model.closed == 1 and len(one.model.requests) == 2
+
+    talking(script)
+
+
+def test_a_server_that_refuses_it_does_not_stop_the_turn() -> None:
+    async def script(one: Talking) -> None:
+        one.model.refusals = [chat_error("llm_busy")]
+        await one.speak(1.0)
+        await one.silence(0.8)
+        await one.until_ended()
+
+    assert talking(script).endings == ["completed"]
+
+
+def test_its_answer_is_neither_told_nor_spoken_nor_kept() -> None:
+    async def script(one: Talking) -> None:
+        await one.speak(1.0)
+
+    one = talking(script, model=None)
+    assert isinstance(one.model, ScriptedModel)
+    assert one.endings == [] and one.synthesizer.requests == [] and one.history == []
