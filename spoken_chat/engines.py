@@ -151,7 +151,7 @@ class Engines:
         self.chat: OpenAIChat | None = None
         self.recognizer: Recognizer = ASR_ENGINES[choose_asr(settings).engine](settings)
         self.synthesizer: Synthesizer = make_synthesizer(settings, [self.opening_persona.language])
-        self.ears = Ears()
+        self.listening = Ears()
         self._restarting = asyncio.Lock()
 
     def _opening_persona(self) -> Persona:
@@ -263,7 +263,7 @@ class Engines:
         state.seconds = round(time.monotonic() - started, 2)
 
     async def _load_asr(self) -> str:
-        await asyncio.gather(asyncio.to_thread(self.recognizer.load), asyncio.to_thread(self.ears.load))
+        await asyncio.gather(asyncio.to_thread(self.recognizer.load), asyncio.to_thread(self.listening.load))
         return self.recognizer.name
 
     async def _load_llm(self) -> str:

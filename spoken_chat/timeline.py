@@ -157,7 +157,7 @@ def percentile(values: Sequence[float], share: float) -> float | None:
     place = share * (len(ordered) - 1)
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+    return ordered[below] * (1 - (place - below)) + ordered[above] * (place - below)
 
 
 def percentiles(turns: Iterable[Metrics], share: float) -> Metrics:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoken_chat.timeline import MARKS, METRIC_NAMES, Metrics, Timeline, measure, medians
+from spoken_chat.timeline import MARKS, METRIC_NAMES, Metrics, Timeline, measure, medians, percentile, percentiles
 
 FULL = {
     "speech_start": 1.0,
@@ -21,6 +21,7 @@ FULL = {
     "first_clause": 2.70,
     "tts_first_byte": 2.80,
     "first_audio_sent": 2.801,
+    "browser_received": 2.815,
     "browser_play": 2.85,
     "last_content": 2.752,
     "stream_end": 2.76,
@@ -38,11 +39,19 @@ def test_each_metric_is_the_span_the_design_defines() -> None:
         first_clause_ms=40.0,
         tts_ms=100.0,
         first_audio_ms=301.0,
+        wire_ms=14.0,
+        playback_ms=35.0,
         v2v_ms=850.0,
         prompt_tokens=1212,
         cached_tokens=1200,
         completion_tokens=24,
     )
+
+
+def test_v2v_is_the_sum_of_its_four_parts() -> None:
+    metrics = measure(FULL)
+    parts = (metrics.endpoint_delay_ms, metrics.first_audio_ms, metrics.wire_ms, metrics.playback_ms)
+    assert sum(part for part in parts if part is not None) == metrics.v2v_ms
 
 
 @pytest.mark.parametrize("tokens", [None, 0, 1])
@@ -76,6 +85,8 @@ def test_a_metric_is_blank_exactly_when_a_mark_of_it_is_missing(kept: set[str]) 
         "ms_per_token": {"first_content", "last_content"},
         "llm_turn_ms": {"request_sent", "stream_end"},
         "first_audio_ms": {"endpoint", "first_audio_sent"},
+        "wire_ms": {"first_audio_sent", "browser_received"},
+        "playback_ms": {"browser_received", "browser_play"},
         "tts_ms": {"first_clause", "tts_first_byte"},
     }
     some = measure({name: FULL[name] for name in kept}, completion_tokens=24).as_dict()
@@ -111,3 +122,25 @@ def test_medians_rest_on_the_turns_that_have_the_figure_and_say_how_many(values:
     assert counts["ttft_ms"] == len(known)
     assert middle.ttft_ms == (round(statistics.median(known), 1) if known else None)
     assert set(counts) == set(METRIC_NAMES)
+
+
+@pytest.mark.parametrize(
+    "values, share, expected",
+    [([], 0.95, None), ([7.0], 0.95, 7.0), ([1.0, 2.0, 3.0], 0.5, 2.0), ([0.0, 10.0], 0.95, 9.5), ([3.0, 1.0], 1.0, 3.0)],
+)
+def test_a_percentile_lies_between_the_values_around_it(values: list[float], share: float, expected: float) -> None:
+    found = percentile(values, share)
+    assert found == (None if expected is None else pytest.approx(expected))
+
+
+@given(st.lists(st.floats(0, 1e5), min_size=1), st.floats(0, 1), st.floats(0, 1))
+def test_percentiles_grow_with_their_share_and_stay_within_the_values(values: list[float], a: float, b: float) -> None:
+    low, high = percentile(values, min(a, b)), percentile(values, max(a, b))
+    assert low is not None and high is not None
+    assert min(values) - 1e-6 <= low <= high + 1e-6 <= max(values) + 2e-6
+
+
+def test_percentiles_of_turns_leave_out_what_was_not_measured() -> None:
+    turns = [Metrics(ttft_ms=10.0), Metrics(), Metrics(ttft_ms=20.0)]
+    assert percentiles(turns, 0.95).ttft_ms == 19.5
+    assert percentiles(turns, 0.95).v2v_ms is None

@@ -44,7 +44,7 @@ class TalkRegistry:
         talk = Talk(
             session,
             engines.stages,
-            engines.ears,
+            engines.listening,
             TalkOptions.of(engines.settings),
             clock=self._clock,
             sessions_active=self.active,
