@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,6 +24,8 @@ from spoken_chat.talk.replies import Replies, StageSource
 from spoken_chat.talk.turn_taking import TurnTaking
 from spoken_chat.talk.utterance import Spoken
 from spoken_chat.turn import Turn, Utterance
+
+log = logging.getLogger(__name__)
 
 LEAST_COMMIT_S: Final = 0.1
 """Less sound than this, committed by hand, cannot hold a word."""
@@ -274,4 +277,7 @@ class Talk:
     def _tell(self, event: TalkEvent) -> None:
         self.last_used = self._clock()
         for tell in list(self._subscribers):
-            tell(event)
+            try:
+                tell(event)
+            except Exception:  # whoever shows the talk may not break it
+                log.exception("an event of a talk could not be shown")
