@@ -17,7 +17,7 @@ import uvicorn
 from spoken_chat import settings as knobs
 from spoken_chat.engines import Engines
 from spoken_chat.errors import ChatError
-from spoken_chat.web import create_app
+from spoken_chat.web import create_app, largest_message
 
 SHUTDOWN_S = 2
 """Open pages hold streams that never end by themselves; this long they may still be served when the app is stopped."""
@@ -78,7 +78,13 @@ def main(arguments: list[str] | None = None) -> int:
         print(error.message, file=sys.stderr)
         return 2
     host, port = listener.getsockname()[:2]
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=SHUTDOWN_S)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        timeout_graceful_shutdown=SHUTDOWN_S,
+        ws_max_size=largest_message(settings),
+        ws_per_message_deflate=False,  # sound hardly shrinks, and the first of it must not wait for that
+    )
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with suppress(KeyboardInterrupt):  # how uvicorn hands on the Ctrl-C that it has already obeyed
         PageServer(config, f"http://{address(host, port)}").run(sockets=[listener])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -34,3 +35,29 @@ class Circumstances:
     def as_dict(self) -> dict[str, Any]:
         """All fields by name."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class SpeculationCounts:
+    """Over several turns: how each went, and how many starts were thrown away, those before a hit included."""
+
+    hits: int
+    misses: int
+    off: int
+    dropped_starts: int
+
+    def as_dict(self) -> dict[str, int]:
+        """All fields by name."""
+        return asdict(self)
+
+
+def count_speculation(turns: Iterable[Circumstances]) -> SpeculationCounts:
+    """Hits, misses and turns without speculation among `turns`."""
+    listed = list(turns)
+    outcomes = [turn.speculation for turn in listed]
+    return SpeculationCounts(
+        hits=outcomes.count("hit"),
+        misses=outcomes.count("miss"),
+        off=outcomes.count("off"),
+        dropped_starts=sum(turn.dropped_starts for turn in listed),
+    )

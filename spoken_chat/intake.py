@@ -17,10 +17,10 @@ def read_speech(path: Path, settings: Settings) -> FloatPcm:
     return decode_audio(path, max_seconds=settings.audio_max_seconds, max_bytes=settings.audio_max_bytes)
 
 
-def read_image(path: Path, settings: Settings) -> ImagePart:
-    """The image at `path`, as it travels to the model. Raises ChatError."""
+def read_image(source: bytes | Path, settings: Settings) -> ImagePart:
+    """The image `source` (a file's content, or its path), as it travels to the model. Raises ChatError."""
     prepared = prepare_image(
-        path,
+        source,
         min_pixels=settings.image_min_pixels,
         max_pixels=settings.image_max_pixels,
         max_bytes=settings.image_max_bytes,

@@ -10,13 +10,9 @@ from typing import Final
 
 from spoken_chat.circumstances import Order
 from spoken_chat.conversation import Conversation
-from spoken_chat.errors import ChatError
 from spoken_chat.events import Ended, TurnEvent
 from spoken_chat.persona import Persona, PersonaVoice
 from spoken_chat.turn import Stages, Turn, Utterance
-
-Watch = Callable[[Turn], Callable[[TurnEvent], None]]
-
 
 IDLE_S: Final = 60.0
 """After this long without a turn, caches may be cold: the next turn is marked."""
@@ -57,24 +53,10 @@ class ChatSession:
         """The turn that runs now; a held one does not count."""
         return self._current[0] if self._current is not None and not self._current[1].done() else None
 
-    async def take(
-        self, stages: Stages, utterance: Utterance, watch: Watch | None = None
-    ) -> tuple[Turn, AsyncIterator[TurnEvent]]:
-        """Start a turn and return it with its events, which end with Ended. A turn that still runs is stopped.
-
-        `watch` gets the turn before it starts; what it returns sees each event at the moment it happens, before
-        whoever reads the events gets to it: sound goes out by it.
-        """
+    async def take(self, stages: Stages, utterance: Utterance) -> tuple[Turn, AsyncIterator[TurnEvent]]:
+        """Start a turn and return it with its events, which end with Ended. A turn that still runs is stopped."""
         events: asyncio.Queue[TurnEvent] = asyncio.Queue()
-        tap: Emit | None = None
-
-        def emit(event: TurnEvent) -> None:
-            if tap is not None:
-                tap(event)
-            events.put_nowait(event)
-
-        turn = self.new_turn(stages, utterance, emit)
-        tap = watch(turn) if watch is not None else None
+        turn = self.new_turn(stages, utterance, events.put_nowait)
         return turn, _until_ended(events, await self.start(turn))
 
     def new_turn(self, stages: Stages, utterance: Utterance, emit: Emit, *, held: bool = False) -> Turn:
@@ -181,34 +163,3 @@ def moods_kept(turns: Sequence[Turn]) -> tuple[int, int]:
     """In how many replies of `turns` the persona tag came first, and of how many that is known."""
     kept = [turn.mood_compliant for turn in turns if turn.mood_compliant is not None]
     return kept.count(True), len(kept)
-
-
-class SessionStore:
-    """The live sessions of this process, by the page's own id."""
-
-    def __init__(self) -> None:
-        self._sessions: dict[str, ChatSession] = {}
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    def add(self, key: str, session: ChatSession) -> None:
-        """Keep `session` under `key`."""
-        self._sessions[key] = session
-
-    def get(self, key: str) -> ChatSession:
-        """The session of `key`. Raises ChatError when it is gone."""
-        try:
-            return self._sessions[key]
-        except KeyError:
-            raise ChatError("session_gone", "This conversation has ended; reload the page to start another.") from None
-
-    def by_id(self, session_id: str) -> ChatSession | None:
-        """The session whose own id is `session_id`."""
-        return next((session for session in self._sessions.values() if session.id == session_id), None)
-
-    async def drop(self, key: str) -> None:
-        """Stop the session's turn and forget it."""
-        session = self._sessions.pop(key, None)
-        if session is not None:
-            await session.stop()

@@ -72,7 +72,9 @@ class Settings(BaseSettings):
     tts_retry_after: float = _knob(60.0, "how long edge-tts is left alone after it failed", ge=0)
     tts_threads: int = _knob(0, "threads of the Kokoro voice (0: one per core, at most 8)", ge=0)
 
-    api_key: SecretStr = _knob(SecretStr(""), "bearer key that programs send to /v1/realtime (none needed on loopback)")
+    api_key: SecretStr = _knob(
+        SecretStr(""), "bearer key that programs send to /v1/realtime (none needed on loopback)", flag="--realtime-key"
+    )
     allowed_origins: str = _knob("", "further origins whose pages may talk, such as https://example.org, by commas")
 
     turn_detection: Literal["adaptive", "fixed", "manual"] = _knob(
@@ -115,9 +117,10 @@ def flag_of(name: str) -> str:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give `parser` one option per setting, so that every command takes every setting."""
     group = parser.add_argument_group("settings", f"each also as {ENV_PREFIX}NAME in the environment")
+    short = {flag_of(name) for name in Settings.model_fields}
     for name, info in Settings.model_fields.items():
         long_name = "--" + name.replace("_", "-")
-        names = list(dict.fromkeys([flag_of(name), long_name]))
+        names = [flag_of(name), *([] if long_name in short else [long_name])]  # --api-key is the model server's
         group.add_argument(
             *names,
             dest=f"setting_{name}",

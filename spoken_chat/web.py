@@ -6,21 +6,30 @@ import asyncio
 import importlib.metadata
 import os
 import platform
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, MutableMapping
 from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # before gradio is imported: no call home, ever
 
 import gradio as gr
 from fastapi import FastAPI
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
 
 from spoken_chat import __version__
+from spoken_chat.circumstances import count_speculation
 from spoken_chat.engines import Engines
+from spoken_chat.realtime.route import add_realtime
+from spoken_chat.session import ChatSession
+from spoken_chat.settings import Settings
+from spoken_chat.talk.registry import TalkRegistry
+from spoken_chat.timeline import medians, percentiles
 from spoken_chat.ui.handlers import Handlers
 from spoken_chat.ui.page import ASSETS, build_page, theme
+from spoken_chat.ui.text import sentence
 
-REPORTED_PACKAGES = (
+REPORTED_PACKAGES: Final = (
     "gradio",
     "openai",
     "faster-whisper",
@@ -30,6 +39,12 @@ REPORTED_PACKAGES = (
     "xllamacpp",
     "vllm",
 )
+
+BESIDE_CONTENT: Final = 65_536
+"""Bytes of a WebSocket message beside the image or the sound in it."""
+
+SOUND_BYTES_PER_S: Final = 24_000 * 2
+"""PCM16 mono as it comes over the WebSocket."""
 
 
 def versions() -> dict[str, str]:
@@ -41,6 +56,38 @@ def versions() -> dict[str, str]:
     return found
 
 
+def largest_message(settings: Settings) -> int:
+    """The most bytes a WebSocket message needs: the largest image or the longest sound that is taken, in base64."""
+    content = max(settings.image_max_bytes, round(settings.audio_max_seconds * SOUND_BYTES_PER_S))
+    return (content + 2) // 3 * 4 + BESIDE_CONTENT
+
+
+def export(session: ChatSession) -> dict[str, Any]:
+    """Every turn of a session with its figures and marks, and what the page says of all of them together."""
+    measured = [turn.metrics for turn in session.turns]
+    middle, counts = medians(measured)
+    hands_free = [turn.circumstances for turn in session.turns if turn.kind == "hands_free"]
+    return {
+        "versions": versions(),
+        "summary": {
+            "n": counts,
+            "median": middle.as_dict(),
+            "p95": percentiles(measured, 0.95).as_dict(),
+            "speculation": count_speculation(hands_free).as_dict(),
+        },
+        "turns": [turn.record() for turn in session.turns],
+    }
+
+
+class PageModules(StaticFiles):
+    """The page's own scripts. Browsers ask each time whether one changed: an old one beside a new one would break."""
+
+    async def get_response(self, path: str, scope: MutableMapping[str, Any]) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
 async def _load(engines: Engines) -> None:
     await engines.load()
     await engines.keep_trying()
@@ -48,7 +95,8 @@ async def _load(engines: Engines) -> None:
 
 def create_app(engines: Engines) -> FastAPI:
     """The whole app. The page is up at once; `engines` load in the background and close with it."""
-    handlers = Handlers(engines)
+    registry = TalkRegistry(engines)
+    handlers = Handlers(registry)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -59,6 +107,7 @@ def create_app(engines: Engines) -> FastAPI:
             loading.cancel()
             with suppress(asyncio.CancelledError):
                 await loading
+            await registry.close()
             await engines.close()
 
     app = FastAPI(title="Spoken Chat", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
@@ -70,23 +119,17 @@ def create_app(engines: Engines) -> FastAPI:
         body = {"status": status, "stages": engines.health(), "versions": versions()}
         return JSONResponse(body, status_code=200 if engines.ready else 503)
 
-    @app.get("/v1/sound/{turn_id}")
-    async def sound(turn_id: str) -> Response:
-        """The reply's sound as it is made: raw little-endian PCM16, 24 kHz, mono."""
-        stream = handlers.sounds.take(turn_id)
-        if stream is None:
-            return JSONResponse({"error": "There is no such sound, or it was fetched already."}, status_code=404)
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(stream, media_type="application/octet-stream", headers=headers)
-
     @app.get("/v1/sessions/{session_id}/turns")
     async def turns(session_id: str) -> JSONResponse:
-        """Every turn of a session with its figures and marks: what the page shows, to keep."""
-        session = handlers.sessions.by_id(session_id)
-        if session is None:
+        """What the page shows of a session's turns, to keep."""
+        opened = registry.by_session(session_id)
+        if opened is None:
             return JSONResponse({"error": "There is no such session, or it has ended."}, status_code=404)
-        body = {"versions": versions(), "turns": [turn.record() for turn in session.turns]}
-        return JSONResponse(body, headers={"Content-Disposition": 'attachment; filename="timelines.json"'})
+        headers = {"Content-Disposition": 'attachment; filename="timelines.json"'}
+        return JSONResponse(export(opened.session), headers=headers)
+
+    add_realtime(app, registry, engines.settings, phrase=sentence)
+    app.mount("/talk-assets", PageModules(directory=ASSETS / "talk"), name="talk-assets")
 
     def mounted() -> FastAPI:
         demo, words = build_page(handlers)
@@ -99,7 +142,7 @@ def create_app(engines: Engines) -> FastAPI:
             run_history=False,
             show_error=True,
             theme=theme(),
-            css_paths=[ASSETS / "style.css"],
+            css_paths=[ASSETS / "style.css", ASSETS / "talk.css"],
             i18n=words,
             footer_links=[],
             max_file_size=max(engines.settings.audio_max_bytes, engines.settings.image_max_bytes) + 1,

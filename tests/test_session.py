@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 
-from spoken_chat.events import Ended, TurnEvent
-from spoken_chat.session import ChatSession, SessionStore, moods_kept
-from spoken_chat.turn import Stages, Turn, Utterance
+from spoken_chat.events import Ended
+from spoken_chat.session import ChatSession, moods_kept
+from spoken_chat.turn import Stages, Utterance
 from tests.support.engines import (
     Clock,
     ScriptedModel,
@@ -38,25 +37,6 @@ def test_events_end_with_the_turn_and_the_turn_is_kept() -> None:
         assert isinstance(seen[-1], Ended)
         assert session.turns == [turn]
         assert turn.status == "completed"
-
-    run_virtual(main)
-
-
-def test_the_watcher_sees_each_event_before_its_reader() -> None:
-    async def main(clock: Clock) -> None:
-        tapped: list[TurnEvent] = []
-        session = new_session()
-
-        watched: list[Turn] = []
-
-        def watch(turn: Turn) -> Callable[[TurnEvent], None]:
-            watched.append(turn)
-            return tapped.append
-
-        turn, events = await session.take(scripted_stages(clock), Utterance(text="hi"), watch)
-        assert watched == [turn]
-        async for event in events:
-            assert any(event is one for one in tapped)
 
     run_virtual(main)
 
@@ -140,23 +120,6 @@ def test_after_a_restart_there_is_no_turn_left_to_cut() -> None:
         await session.restart()
         await session.stop(1.0)
         assert (session.turns, session.conversation.exchanges) == ([], [])
-
-    run_virtual(main)
-
-
-def test_dropping_a_session_stops_its_turn_and_leaves_no_task() -> None:
-    async def main(clock: Clock) -> None:
-        store = SessionStore()
-        session = new_session()
-        store.add("key", session)
-        stages, model = slow(clock)
-        await session.take(stages, Utterance(text="hi"))
-        await asyncio.sleep(0.5)
-        await store.drop("key")
-        await store.drop("key")
-        assert model.closed == 1
-        assert len(store) == 0
-        assert len(asyncio.all_tasks()) == 1
 
     run_virtual(main)
 

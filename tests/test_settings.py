@@ -60,3 +60,10 @@ def test_a_key_is_never_printed() -> None:
     settings = parse("--api-key", "sk-secret")
     assert "sk-secret" not in repr(settings)
     assert "sk-secret" not in str(settings.model_dump())
+
+
+def test_the_key_of_the_model_server_and_the_key_of_our_own_clients_have_options_of_their_own() -> None:
+    settings = parse("--api-key", "sk-theirs", "--realtime-key", "ours")
+    assert settings.llm_api_key.get_secret_value() == "sk-theirs"
+    assert settings.api_key.get_secret_value() == "ours"
+    assert parse("--llm-api-key", "sk-theirs").api_key.get_secret_value() == ""

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoken_chat.timeline import MARKS, METRIC_NAMES, Metrics, Timeline, measure, medians, percentile, percentiles
+from spoken_chat.timeline import (
+    MARKS,
+    METRIC_NAMES,
+    Metrics,
+    Timeline,
+    figure_text,
+    measure,
+    medians,
+    percentile,
+    percentiles,
+)
 
 FULL = {
     "speech_start": 1.0,
@@ -126,7 +136,13 @@ def test_medians_rest_on_the_turns_that_have_the_figure_and_say_how_many(values:
 
 @pytest.mark.parametrize(
     "values, share, expected",
-    [([], 0.95, None), ([7.0], 0.95, 7.0), ([1.0, 2.0, 3.0], 0.5, 2.0), ([0.0, 10.0], 0.95, 9.5), ([3.0, 1.0], 1.0, 3.0)],
+    [
+        ([], 0.95, None),
+        ([7.0], 0.95, 7.0),
+        ([1.0, 2.0, 3.0], 0.5, 2.0),
+        ([0.0, 10.0], 0.95, 9.5),
+        ([3.0, 1.0], 1.0, 3.0),
+    ],
 )
 def test_a_percentile_lies_between_the_values_around_it(values: list[float], share: float, expected: float) -> None:
     found = percentile(values, share)
@@ -144,3 +160,25 @@ def test_percentiles_of_turns_leave_out_what_was_not_measured() -> None:
     turns = [Metrics(ttft_ms=10.0), Metrics(), Metrics(ttft_ms=20.0)]
     assert percentiles(turns, 0.95).ttft_ms == 19.5
     assert percentiles(turns, 0.95).v2v_ms is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("ttft_ms", 25.7, "25.7"),
+        ("ttft_ms", 25.0, "25.0"),
+        ("ttft_ms", 0.0, "0.0"),
+        ("ttft_ms", 12345.6, "12345.6"),
+        ("ms_per_token", 4.11, "4.11"),
+        ("ms_per_token", 4.0, "4.00"),
+        ("cached_tokens", 0, "0"),
+        ("prompt_tokens", 1212, "1212"),
+        ("ttft_ms", None, ""),
+        ("ms_per_token", None, ""),
+        ("completion_tokens", None, ""),
+    ],
+)
+def test_a_figure_keeps_its_digits_as_text_and_is_blank_when_it_was_not_measured(
+    name: str, value: float | None, text: str
+) -> None:
+    assert figure_text(name, value) == text

@@ -1,8 +1,10 @@
-"""The app's own routes: health, the export, and the sound of a reply. The page itself is tested in a browser."""
+"""The app's own routes: health, the export, the page's scripts. The page itself is tested in a browser."""
 
 from __future__ import annotations
 
+import base64
 import importlib.metadata
+import json
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -13,11 +15,13 @@ import pytest
 from fastapi import FastAPI
 
 from spoken_chat import web
+from spoken_chat.circumstances import Circumstances
 from spoken_chat.engines import STAGES
-from spoken_chat.session import ChatSession
 from spoken_chat.settings import load
+from spoken_chat.talk.registry import OpenTalk, TalkRegistry
+from spoken_chat.timeline import medians, percentiles
 from spoken_chat.turn import Utterance
-from spoken_chat.ui.handlers import Handlers
+from spoken_chat.ui.page import ASSETS
 from tests.support.app import ScriptedEngines
 from tests.support.engines import ScriptedModel, ScriptedRecognizer, ScriptedSynthesizer, chat_error
 from tests.support.loading import bare_environment
@@ -30,21 +34,21 @@ class Web:
 
     app: FastAPI
     engines: ScriptedEngines
-    handlers: Handlers
+    registry: TalkRegistry
     client: httpx2.AsyncClient
 
 
 @pytest.fixture
 async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Web]:
     bare_environment(monkeypatch)
-    behind: list[Handlers] = []
+    behind: list[TalkRegistry] = []
 
-    class SeenHandlers(Handlers):
+    class SeenRegistry(TalkRegistry):
         def __init__(self, engines: ScriptedEngines) -> None:
             super().__init__(engines)
             behind.append(self)
 
-    monkeypatch.setattr(web, "Handlers", SeenHandlers)
+    monkeypatch.setattr(web, "TalkRegistry", SeenRegistry)
     engines = ScriptedEngines(load())
     engines.ears = ScriptedRecognizer(text="what is your name", delay=0.0)
     engines.brain = ScriptedModel(time.monotonic, ["[happy] Hello. ", "All is well."], first=0.0, gap=0.0)
@@ -55,17 +59,19 @@ async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Web]:
         yield Web(app, engines, behind[0], client)
 
 
-async def talk(served: Web, *utterances: Utterance) -> ChatSession:
-    """A session that is known to the app and has had these turns."""
+async def talk(served: Web, *utterances: Utterance) -> OpenTalk:
+    """A talk that is known to the app and has had these turns."""
     await served.engines.load()
-    persona = served.engines.opening_persona
-    session = ChatSession(persona, persona.voices[0], 4000)
-    served.handlers.sessions.add("page", session)
+    opened = served.registry.open()
     for utterance in utterances:
-        _, events = await session.take(await served.engines.stages(), utterance)
-        async for _ in events:
-            pass
-    return session
+        await say(opened, utterance)
+    return opened
+
+
+async def say(opened: OpenTalk, utterance: Utterance) -> None:
+    """One more turn, to its end."""
+    turn = await opened.talk.say(utterance)
+    await until(lambda: turn.status != "running" and opened.session.running is None)
 
 
 # /healthz
@@ -108,14 +114,12 @@ async def test_health_names_the_versions_of_what_makes_the_figures(served: Web) 
 
 async def test_the_export_is_the_record_of_every_turn(served: Web) -> None:
     spoken, typed = Utterance(audio=np.zeros(1600, np.float32)), Utterance(text="hi")
-    session = await talk(served, spoken, typed)
+    opened = await talk(served, spoken, typed)
     served.engines.brain.refusals.append(chat_error("llm_timeout"))
-    _, events = await session.take(await served.engines.stages(), typed)
-    async for _ in events:
-        pass
-    answer = await served.client.get(f"/v1/sessions/{session.id}/turns")
+    await say(opened, typed)
+    answer = await served.client.get(f"/v1/sessions/{opened.session.id}/turns")
     assert answer.status_code == 200
-    assert answer.json()["turns"] == [turn.record() for turn in session.turns]
+    assert answer.json()["turns"] == [turn.record() for turn in opened.session.turns]
     assert answer.json()["versions"] == web.versions()
     assert "timelines.json" in answer.headers["content-disposition"]
     first, second, third = answer.json()["turns"]
@@ -125,44 +129,65 @@ async def test_the_export_is_the_record_of_every_turn(served: Web) -> None:
     assert (third["status"], third["error"]["code"]) == ("failed", "llm_timeout")
 
 
+async def test_the_export_sums_the_turns_up_as_the_page_does(served: Web) -> None:
+    opened = await talk(served, *(Utterance(text=str(number)) for number in range(3)))
+    hands_free = opened.session.turns[-1]
+    hands_free.kind, hands_free.circumstances = "hands_free", Circumstances("hit", dropped_starts=1)
+    summary = (await served.client.get(f"/v1/sessions/{opened.session.id}/turns")).json()["summary"]
+    measured = [turn.metrics for turn in opened.session.turns]
+    assert summary["median"] == medians(measured)[0].as_dict()
+    assert summary["p95"] == percentiles(measured, 0.95).as_dict()
+    assert (summary["n"]["ttft_ms"], summary["n"]["v2v_ms"]) == (3, 0)
+    assert summary["speculation"] == {"hits": 1, "misses": 0, "off": 0, "dropped_starts": 1}
+
+
 async def test_a_session_without_turns_has_an_empty_export(served: Web) -> None:
-    session = await talk(served)
-    assert (await served.client.get(f"/v1/sessions/{session.id}/turns")).json()["turns"] == []
+    opened = await talk(served)
+    body = (await served.client.get(f"/v1/sessions/{opened.session.id}/turns")).json()
+    assert body["turns"] == []
+    assert set(body["summary"]["median"].values()) == {None}
 
 
 async def test_an_export_is_found_by_the_sessions_own_id_and_only_while_its_page_is_open(served: Web) -> None:
-    session = await talk(served, Utterance(text="hi"))
-    assert (await served.client.get("/v1/sessions/page/turns")).status_code == 404, "the page's key opens nothing"
-    await served.handlers.sessions.drop("page")
-    answer = await served.client.get(f"/v1/sessions/{session.id}/turns")
+    opened = await talk(served, Utterance(text="hi"))
+    wrong = await served.client.get(f"/v1/sessions/{opened.token}/turns")
+    assert wrong.status_code == 404, "what lets somebody talk opens no export"
+    await served.registry.drop(opened.token)
+    answer = await served.client.get(f"/v1/sessions/{opened.session.id}/turns")
     assert answer.status_code == 404
     assert answer.json()["error"].endswith(".")
 
 
-# The sound
+# The page's scripts
 
 
-async def test_the_sound_is_what_was_pushed_once_and_only_once(served: Web) -> None:
-    sounds = served.handlers.sounds
-    pieces = [np.arange(start, start + 240, dtype=np.int16) for start in (0, -500, 30_000)]
-    sounds.open("turn")
-    for piece in pieces:
-        sounds.push("turn", piece)
-    sounds.end("turn")
-    answer = await served.client.get("/v1/sound/turn")
-    assert answer.status_code == 200
-    assert answer.content == np.concatenate(pieces).astype("<i2").tobytes()
-    assert answer.headers["cache-control"] == "no-store"
-    again = await served.client.get("/v1/sound/turn")
-    assert again.status_code == 404
-    assert again.json()["error"].endswith(".")
+async def test_every_script_of_the_page_is_served_as_one_and_asked_for_again_when_it_changed(served: Web) -> None:
+    scripts = [path for path in (ASSETS / "talk").iterdir() if path.suffix == ".js"]
+    assert scripts
+    for path in scripts:
+        answer = await served.client.get(f"/talk-assets/{path.name}")
+        assert answer.content == path.read_bytes()
+        assert "javascript" in answer.headers["content-type"]
+        assert answer.headers["cache-control"] == "no-cache"
+        known = {"If-None-Match": answer.headers["etag"]}
+        assert (await served.client.get(f"/talk-assets/{path.name}", headers=known)).status_code == 304
 
 
-async def test_a_turn_that_said_nothing_has_a_sound_that_is_empty(served: Web) -> None:
-    served.handlers.sounds.open("turn")
-    served.handlers.sounds.end("turn")
-    answer = await served.client.get("/v1/sound/turn")
-    assert (answer.status_code, answer.content) == (200, b"")
+@pytest.mark.parametrize("path", ["none.js", "../style.css", "%2e%2e/style.css", ""])
+async def test_nothing_else_is_served_with_the_scripts(served: Web, path: str) -> None:
+    assert (await served.client.get(f"/talk-assets/{path}")).status_code == 404
+
+
+# The WebSocket's messages
+
+
+def test_the_largest_image_and_the_longest_sound_fit_into_a_message() -> None:
+    for settings in (load(image_max_bytes=20_000_000), load(image_max_bytes=1, audio_max_seconds=300.0)):
+        image = base64.b64encode(bytes(settings.image_max_bytes)).decode()
+        sound = base64.b64encode(bytes(int(settings.audio_max_seconds * 48_000))).decode()
+        content = max(image, sound, key=len)
+        message = {"type": "conversation.item.create", "item": {"content": [{"image_url": content}]}}
+        assert len(json.dumps(message)) < web.largest_message(settings)
 
 
 # The app's life
@@ -179,6 +204,22 @@ async def test_engines_load_when_the_app_starts_and_close_with_it(served: Web, m
         await until(lambda: served.engines.ready)
         assert closed == []
     assert closed == [True]
+
+
+async def test_talks_are_closed_before_the_engines_they_use(served: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    served.engines.brain = ScriptedModel(time.monotonic, ["One more sentence. "] * 2000, first=0.0, gap=0.01)
+    open_at_the_end: list[int] = []
+
+    async def close() -> None:
+        open_at_the_end.append(len(served.registry))
+
+    monkeypatch.setattr(served.engines, "close", close)
+    async with served.app.router.lifespan_context(served.app):
+        await until(lambda: served.engines.ready)
+        turn = await served.registry.open().talk.say(Utterance(text="talk on"))
+        await until(lambda: turn.reply)
+    assert open_at_the_end == [0]
+    assert (turn.status, served.engines.brain.closed) == ("cancelled", 1)
 
 
 async def test_an_app_that_stops_while_it_loads_closes_its_engines_too(

@@ -33,6 +33,14 @@ class Recognizer(Protocol):
         """Recognise 16 kHz mono `audio`; the language is one of `languages` (ISO 639-1). Raises ChatError."""
         ...
 
+    async def draft(self, audio: FloatPcm, languages: Sequence[str]) -> Transcript:
+        """What 16 kHz mono `audio` says so far, quickly, for captions: words may be wrong, but never made up.
+
+        Sound that ends in the middle of a word is expected; of much sound, only the latest is heard. A draft makes way
+        for a `transcribe` that waits, and goes on after it. Raises ChatError.
+        """
+        ...
+
     def close(self) -> None:
         """Let the worker threads end; nothing may be asked afterwards."""
         ...

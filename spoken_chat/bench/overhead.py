@@ -40,7 +40,7 @@ from spoken_chat.settings import Settings
 from spoken_chat.settings import load as load_settings
 from spoken_chat.tts import SpeechChunk, SpeechEvent, SpeechRequest
 from spoken_chat.turn import Stages, Turn, Utterance
-from spoken_chat.ui.figures import turn_card
+from spoken_chat.ui.card import TILES, turn_card
 
 SCHEDULES: Final = {"1 token a chunk": Schedule(), "2 tokens a chunk (as MTP)": Schedule(per_chunk=2)}
 VOICE_S: Final = 0.08
@@ -63,6 +63,8 @@ class _NoRecognizer:
 
     async def transcribe(self, audio: FloatPcm, languages: Sequence[str]) -> Transcript:  # noqa: ARG002
         raise AssertionError("typed turns are not transcribed")
+
+    draft = transcribe
 
 
 class _StampedModel:
@@ -248,8 +250,7 @@ def page_figures(turn: Turn) -> dict[str, float]:
 
 def exported_figures(record: dict[str, Any]) -> dict[str, float]:
     """The figures of an exported turn that the card shows, where they were measured."""
-    shown = ("first_audio_ms", "ttft_ms", "ms_per_token", "asr_ms", "completion_tokens", "cached_tokens")
-    return {name: record["metrics"][name] for name in shown if record["metrics"][name] is not None}
+    return {name: record["metrics"][name] for name, _ in TILES if record["metrics"][name] is not None}
 
 
 def _ignore(_: TurnEvent) -> None:

@@ -31,6 +31,17 @@ FAULTS_ZH: Final[dict[str, str]] = {
     "history_cut": "对话太长，最早的部分不再发送给模型。",
     "session_gone": "这段对话已结束；请刷新页面重新开始。",
     "still_loading": "模型还在加载；请稍等片刻再试。",
+    # the connection
+    "origin_refused": "这个页面的来源不被允许；请从应用自己的地址打开页面，或把来源加进 SPOKEN_CHAT_ALLOWED_ORIGINS。",
+    "token_missing": "这个页面没有对话的凭据；请刷新页面。",
+    "taken_over": "这段对话在另一个窗口里继续了。",
+    "turn_unknown": "这段对话里没有这一轮；它可能已被收回。",
+    "transcription_stopped": "识别还没完成就被停止了。",
+    "event_broken": "出了意料之外的错误；详情见日志，请再试一次。",
+    "message_too_big": "这条消息太大；请换一张小一些的图片，或分几次发送。",
+    "audio_too_fast": "声音来得太快；多出来的部分没有听。",
+    "input_audio_buffer_full": "等着回答的声音太长；请先松开，再接着说。",
+    "response_cancel_not_active": "现在没有正在说的回答。",
     # the language model
     "llm_base_url": "模型服务器的地址写得不对；应像 http://127.0.0.1:8000/v1 这样。",
     "llm_busy": "模型服务器太忙；请稍后再试。",

@@ -68,7 +68,7 @@ def test_differences_are_those_of_the_medians() -> None:
 def test_the_page_shows_the_exported_figures(marks: dict[str, float], usage: Usage | None) -> None:
     turn = turn_with(marks, usage)
     assert page_figures(turn) == exported_figures(turn.record())
-    assert len(page_figures(turn)) == (6 if usage else 3 if marks else 0)
+    assert len(page_figures(turn)) == (7 if usage else 4 if marks else 0)
 
 
 def test_a_page_that_shows_another_figure_is_noticed() -> None:

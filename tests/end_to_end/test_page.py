@@ -15,6 +15,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from spoken_chat.audio.pcm import wav_bytes
+from spoken_chat.ui.table import COLUMNS
 from tests.support.app import Served, served
 from tests.support.browser import chromium
 from tests.support.engines import ScriptedModel, chat_error
@@ -58,12 +59,15 @@ def open_page(app: Served, browser: Browser) -> Iterator[Open]:
     contexts = []
     complaints: list[str] = []
 
-    def open_it(locale: str = "en-US", wait: str = "ready", **options: object) -> Page:
+    def open_it(locale: str = "en-US", wait: str = "ready", blocked: str = "", **options: object) -> Page:
         context = browser.new_context(locale=locale, permissions=["microphone"], **options)  # type: ignore[arg-type]
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(TIMEOUT_MS)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        if blocked:
+            page.route(blocked, lambda route: route.abort())
+        else:
+            page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on(
             "request",
             lambda request: (
@@ -71,8 +75,8 @@ def open_page(app: Served, browser: Browser) -> Iterator[Open]:
             ),
         )
         page.goto(app.url)
-        page.wait_for_selector("#written textarea")
         if wait:
+            page.wait_for_selector("#voice-panel textarea:visible")
             page.wait_for_selector(f'#status [data-status="{wait}"]')
         return page
 
@@ -83,8 +87,15 @@ def open_page(app: Served, browser: Browser) -> Iterator[Open]:
 
 
 def write(page: Page, text: str) -> None:
-    page.fill("#written textarea", text)
-    page.press("#written textarea", "Enter")
+    page.fill("#voice-panel textarea", text)
+    page.press("#voice-panel textarea", "Enter")
+
+
+def hand_in(page: Page, recording: Path) -> None:
+    """Give the page a recording, from the box that is closed at first."""
+    page.click("#recording-box button.label-wrap")
+    page.click('#recording button[aria-label="Upload file"], #recording button.center')
+    page.set_input_files("#recording input[type=file]", str(recording))
 
 
 def transcript_holds(page: Page, text: str) -> None:
@@ -138,40 +149,37 @@ def test_the_page_shows_the_figures_of_the_export(open_page: Open, app: Served) 
     turns = exported(page, app)
     for turn in turns:
         cells = shown(page, f'#table tr[data-turn="{turn["id"]}"] [data-metric]')
-        assert len(cells) == 9
+        assert len(cells) == len(COLUMNS)
         for name, text in cells.items():
             assert (float(text) if text else None) == turn["metrics"][name]
     ttfts = sorted(turn["metrics"]["ttft_ms"] for turn in turns)
     assert float(shown(page, "#table .sc-median [data-metric]")["ttft_ms"]) == ttfts[1]
 
 
-def test_an_uploaded_recording_is_heard(open_page: Open, tmp_path: Path) -> None:
+def test_a_recording_is_answered(open_page: Open, tmp_path: Path) -> None:
     page = open_page()
-    page.click('#microphone button[aria-label="Upload file"]')
-    page.set_input_files("#microphone input[type=file]", str(tone(tmp_path / "speech.wav")))
+    hand_in(page, tone(tmp_path / "speech.wav"))
     transcript_holds(page, "what is your name")
     turn_is_over(page)
     assert float(shown(page, "#card [data-metric]")["asr_ms"]) >= 50
+    page.wait_for_function("() => document.querySelector('#card [data-metric=v2v_ms]').innerText !== ''")
 
 
-def test_the_microphone_records_and_the_answer_follows(open_page: Open) -> None:
-    page = open_page()
-    page.click("#microphone button.record-button")
-    page.wait_for_selector("#microphone button.stop-button")
-    page.wait_for_timeout(1500)
-    page.click("#microphone button.stop-button")
+def test_a_recording_is_answered_although_the_panel_never_came(open_page: Open, tmp_path: Path) -> None:
+    page = open_page(wait="", blocked="**/talk-assets/**")
+    page.wait_for_selector('#status [data-status="ready"]')
+    hand_in(page, tone(tmp_path / "speech.wav"))
     transcript_holds(page, "what is your name")
+    transcript_holds(page, "Hello to you. I am scripted")
     turn_is_over(page)
-    page.wait_for_function("() => window.spokenChat.secondsQueued >= 2")
-    page.wait_for_selector("#microphone button.record-button")
+    page.wait_for_function("() => document.querySelector('#again').innerText.includes('0:02')")
 
 
 def test_a_file_that_is_no_recording_gets_one_sentence(open_page: Open, tmp_path: Path) -> None:
     page = open_page()
     bad = tmp_path / "speech.wav"
     bad.write_bytes(b"this is no sound at all" * 50)
-    page.click('#microphone button[aria-label="Upload file"]')
-    page.set_input_files("#microphone input[type=file]", str(bad))
+    hand_in(page, bad)
     transcript_holds(page, "⚠️")
     assert "Traceback" not in page.inner_text("body")
     write(page, "still there?")
@@ -185,41 +193,19 @@ def test_messages_sent_faster_than_answers_come_are_all_kept_and_the_last_is_ans
     page = open_page()
     for number in range(8):
         write(page, f"message {number}")
+    for number in range(8):
         transcript_holds(page, f"message {number}")
-    page.wait_for_function("() => document.querySelector('#card [data-metric=completion_tokens]').innerText !== ''")
-    assert page.input_value("#written textarea") == ""
+    transcript_holds(page, "And here it is.")
+    assert page.input_value("#voice-panel textarea") == ""
     assert "message 7" in json.dumps(app.engines.brain.requests[-1])
 
 
-def test_words_typed_while_a_reply_streams_are_not_lost(open_page: Open, app: Served) -> None:
-    app.engines.brain = ScriptedModel(time.monotonic, ["This is one more sentence. "] * 150, gap=0.02)
-    page = open_page()
-    write(page, "talk on")
-    transcript_holds(page, "one more sentence")
-    page.fill("#written textarea", "my next message")
-    page.wait_for_function("() => document.querySelector('#card [data-metric=completion_tokens]').innerText !== ''")
-    assert page.input_value("#written textarea") == "my next message"
-
-
-def test_enter_on_an_empty_box_changes_nothing(open_page: Open, app: Served) -> None:
+def test_stopping_the_reply_ends_the_turn_and_shows_what_was_heard(open_page: Open, app: Served) -> None:
     app.engines.brain = ScriptedModel(time.monotonic, ["This is one more sentence. "] * 2000, gap=0.02)
     page = open_page()
     write(page, "talk on")
     page.wait_for_function("() => window.spokenChat.playing")
-    for _ in range(2):
-        write(page, "  ")
-    page.wait_for_timeout(500)
-    assert page.evaluate("window.spokenChat.playing")
-    assert page.locator("#table tr[data-turn]").count() == 1
-    assert "nothing to send" not in page.inner_text("#transcript")
-
-
-def test_stop_ends_the_turn_and_the_sound(open_page: Open, app: Served) -> None:
-    app.engines.brain = ScriptedModel(time.monotonic, ["This is one more sentence. "] * 2000, gap=0.02)
-    page = open_page()
-    write(page, "talk on")
-    page.wait_for_function("() => window.spokenChat.playing")
-    page.click("#stop button, button#stop")
+    page.click("#voice-panel [data-part=stop]")
     transcript_holds(page, "stopped")
     page.wait_for_function("() => !window.spokenChat.playing")
     assert app.engines.brain.closed == 1
@@ -273,8 +259,8 @@ def test_an_image_goes_along_and_its_tokens_are_shown(open_page: Open, app: Serv
     path = tmp_path / "photo.png"
     Image.new("RGB", (800, 600), "teal").save(path)
     page = open_page()
-    page.set_input_files("#written input[type=file]", str(path))
-    page.wait_for_selector("#written .thumbnail-item, #written [data-testid=file], #written .thumbnail-image")
+    page.set_input_files("#voice-panel input[type=file]", str(path))
+    page.wait_for_selector("#voice-panel [data-part=thumb]:visible")
     write(page, "what is this?")
     turn_is_over(page)
     parts = app.engines.brain.requests[-1][-1]["content"]
@@ -288,8 +274,8 @@ def test_a_model_that_cannot_see_says_so_and_still_answers(open_page: Open, app:
     path = tmp_path / "photo.png"
     Image.new("RGB", (800, 600), "teal").save(path)
     page = open_page()
-    page.set_input_files("#written input[type=file]", str(path))
-    page.wait_for_selector("#written .thumbnail-item, #written [data-testid=file], #written .thumbnail-image")
+    page.set_input_files("#voice-panel input[type=file]", str(path))
+    page.wait_for_selector("#voice-panel [data-part=thumb]:visible")
     write(page, "what is this?")
     transcript_holds(page, "This model cannot see")
     transcript_holds(page, "scripted")
@@ -350,15 +336,19 @@ def test_a_line_shows_what_is_loading_and_a_turn_waits_politely(browser: Browser
         page.goto(slow.url)
         page.wait_for_selector('#status [data-status="loading"]')
         assert page.locator("#status .sc-loading").count() == 1
-        page.wait_for_selector("#written textarea")
+        page.wait_for_selector('#voice-panel [data-ready="false"]')
         write(page, "too early")
-        transcript_holds(page, "The models are still loading")
+        page.wait_for_function("() => document.querySelector('#voice-panel').innerText.includes('still getting ready')")
+        assert page.input_value("#voice-panel textarea") == "too early", "nothing is lost"
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(f"{slow.url}/healthz")
         health = json.load(refused.value)
         assert (refused.value.code, health["status"], health["stages"]["asr"]["status"]) == (503, "loading", "loading")
         slow.engines.loaded.set()
         page.wait_for_selector('#status [data-status="ready"]')
+        page.wait_for_selector('#voice-panel [data-ready="true"]')
+        page.press("#voice-panel textarea", "Enter")
+        transcript_holds(page, "too early")
         with urllib.request.urlopen(f"{slow.url}/healthz") as answer:
             health = json.load(answer)
         assert health["status"] == "ready"
@@ -366,8 +356,29 @@ def test_a_line_shows_what_is_loading_and_a_turn_waits_politely(browser: Browser
         context.close()
 
 
-def test_the_export_and_the_sound_of_strangers_are_not_found(app: Served) -> None:
-    for path in ("v1/sessions/guess/turns", "v1/sound/guess"):
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(f"{app.url}/{path}")
-        assert refused.value.code == 404
+def test_the_export_of_strangers_is_not_found(app: Served) -> None:
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{app.url}/v1/sessions/guess/turns")
+    assert refused.value.code == 404
+
+
+def test_the_settings_change_the_talk_and_the_panel(open_page: Open) -> None:
+    page = open_page()
+    page.click("#settings button.label-wrap")
+    page.wait_for_selector("#wait_finished:visible")
+    assert not page.is_visible("#wait input")
+    page.get_by_label("Fixed wait").check()
+    page.wait_for_selector("#wait input:visible")
+    assert not page.is_visible("#wait_finished input")
+    page.get_by_label("By hand").check()
+    page.wait_for_function("() => document.querySelector('#voice-panel').innerText.includes('Hold to talk')")
+    assert not page.is_visible("#wait input")
+
+
+def test_a_wait_that_another_one_must_follow_moves_it(open_page: Open) -> None:
+    page = open_page()
+    page.click("#settings button.label-wrap")
+    page.wait_for_selector("#wait_finished:visible")
+    page.fill("#wait_finished input[type=number]", "3")
+    page.press("#wait_finished input[type=number]", "Enter")
+    page.wait_for_function("() => document.querySelector('#wait_unfinished input[type=number]').value === '3'")

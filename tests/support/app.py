@@ -14,20 +14,26 @@ import uvicorn
 from spoken_chat.engines import Engines
 from spoken_chat.settings import Settings, load
 from spoken_chat.turn import Stages
-from spoken_chat.web import create_app
+from spoken_chat.web import create_app, largest_message
 from tests.support.engines import ScriptedModel, ScriptedRecognizer, ScriptedSynthesizer
+from tests.support.talking import ScriptedEars
 
 
 class ScriptedEngines(Engines):
-    """Engines whose parts are scripted; loading waits for `loaded`."""
+    """Engines whose parts are scripted; loading waits for `loaded`.
+
+    `ears` write down what was said, `brain` answers, `mouth` speaks; `listening` takes the level of a sound for the
+    probability of speech, unless real models are put in its place.
+    """
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
+        self.listening = ScriptedEars()  # type: ignore[assignment]
         self.ears = ScriptedRecognizer(text="what is your name", delay=0.05)
         self.brain = ScriptedModel(
             time.monotonic, ["[happy] Hello to ", "you. I am ", "scripted <b>and</b> plain."], gap=0.02
         )
-        self.mouth = ScriptedSynthesizer(delay=0.05, name="kokoro")
+        self.mouth = ScriptedSynthesizer(delay=0.05, name="kokoro", amplitude=100)  # loud enough to be heard
         self.loaded = threading.Event()
         self.loaded.set()
 
@@ -61,7 +67,13 @@ def served(*, hold_loading: bool = False, **settings: object) -> Iterator[Served
     if hold_loading:
         engines.loaded.clear()
     config = uvicorn.Config(
-        create_app(engines), host="127.0.0.1", port=0, log_level="warning", timeout_graceful_shutdown=1
+        create_app(engines),
+        host="127.0.0.1",
+        port=0,
+        log_level="warning",
+        timeout_graceful_shutdown=1,
+        ws_max_size=largest_message(engines.settings),
+        ws_per_message_deflate=False,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

@@ -21,14 +21,20 @@ Clock = Callable[[], float]
 
 @dataclass
 class ScriptedRecognizer:
-    """Hears `text` after `delay` seconds, or raises `fault`."""
+    """Hears `text` after `delay` seconds, or raises `fault`.
+
+    A draft takes `draft_delay` seconds and hears as many of the first words as `words_per_s` allows in its sound.
+    """
 
     text: str = "hello there"
     delay: float = 0.3
+    draft_delay: float = 0.03
+    words_per_s: float = 6.0
     fault: Exception | None = None
     name: str = "scripted-asr"
     heard: list[FloatPcm] = field(default_factory=list)
     languages: list[Sequence[str]] = field(default_factory=list)
+    drafts: list[FloatPcm] = field(default_factory=list)
 
     def load(self) -> None:
         """Nothing to load."""
@@ -43,6 +49,15 @@ class ScriptedRecognizer:
         if self.fault:
             raise self.fault
         return Transcript(self.text, languages[0])
+
+    async def draft(self, audio: FloatPcm, languages: Sequence[str]) -> Transcript:
+        self.drafts.append(audio)
+        await asyncio.sleep(self.draft_delay)
+        if self.fault:
+            raise self.fault
+        words = self.text.split()
+        heard = words[: max(1, round(len(audio) / 16_000 * self.words_per_s))]
+        return Transcript(" ".join(heard), languages[0])
 
 
 @dataclass
@@ -89,6 +104,8 @@ class ScriptedSynthesizer:
     seconds: float = 1.0
     parallel: int = 1
     name: str = "scripted-tts"
+    amplitude: int = 1
+    """Of the first clause's samples, twice that of the second's, and so on: quiet, but told apart."""
     notices: dict[str, SpeechNotice] = field(default_factory=dict)
     faults: dict[str, Exception] = field(default_factory=dict)
     requests: list[SpeechRequest] = field(default_factory=list)
@@ -112,7 +129,7 @@ class ScriptedSynthesizer:
                 yield self.notices[request.text]
             if request.text in self.faults:
                 raise self.faults[request.text]
-            value = len(self.requests)
+            value = len(self.requests) * self.amplitude
             for _ in range(round(self.seconds * 10)):
                 yield SpeechChunk(np.full(TTS_RATE // 10, value, np.int16), self.name)
         except (asyncio.CancelledError, GeneratorExit):

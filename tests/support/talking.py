@@ -135,9 +135,7 @@ def talking(
         async def stages() -> Stages:
             return Stages(recognizer, model, synthesizer)
 
-        talk = Talk(
-            session, stages, ears, options or TalkOptions(), clock=clock, sessions_active=lambda: sessions
-        )
+        talk = Talk(session, stages, ears, options or TalkOptions(), clock=clock, sessions_active=lambda: sessions)
         one = Talking(clock, ears, recognizer, model, synthesizer, talk, session)
         unsubscribe = talk.subscribe(lambda event: one.told.append((clock(), event)))
         await script(one)

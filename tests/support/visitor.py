@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +9,16 @@ from typing import Final
 
 import gradio as gr
 
+from spoken_chat.conversation import ImagePart
 from spoken_chat.session import ChatSession
+from spoken_chat.talk.registry import OpenTalk
+from spoken_chat.turn import Turn, Utterance
 from spoken_chat.ui.handlers import Handlers, Updates
 from tests.support.markup import read
-from tests.support.waiting import WAIT_S
+from tests.support.waiting import until
 
 NOT_CUT: Final = -1.0
-"""What the page sends with a turn when no sound was cut off."""
+"""What the page sends when no sound was cut off."""
 
 
 @dataclass
@@ -26,44 +28,41 @@ class Visitor:
     handlers: Handlers
     request: gr.Request
     opened: Updates
+    talk_of_page: OpenTalk
 
     @property
     def session(self) -> ChatSession:
-        return self.handlers.sessions.get(str(self.request.session_hash))
+        return self.talk_of_page.session
 
-    async def write(self, text: str, *files: Path, heard: float = NOT_CUT) -> list[Updates]:
-        """Send text, with files; every update of the page up to the end of the turn."""
-        value = {"text": text, "files": [str(file) for file in files]}
-        return [updates async for updates in self.handlers.write(value, heard, self.request)]
+    async def say(self, text: str, image: ImagePart | None = None) -> Turn:
+        """Begin to send text, as it comes over the WebSocket."""
+        return await self.talk_of_page.talk.say(Utterance(text=text, image=image))
 
-    async def speak(self, path: Path | None) -> list[Updates]:
-        """Send a recording; every update of the page up to the end of the turn."""
+    async def write(self, text: str) -> Turn:
+        """Send text; returns when the turn is over."""
+        turn = await self.say(text)
+        await until(lambda: turn.status != "running" and self.session.running is None)
+        return turn
+
+    async def hand_in(self, path: Path | None, heard: float = NOT_CUT) -> list[Updates]:
+        """Hand in a recording; every update of the page up to the end of the turn."""
         given = str(path) if path else None
-        return [updates async for updates in self.handlers.speak(given, NOT_CUT, self.request)]
+        return [updates async for updates in self.handlers.answer_recording(given, heard, self.request)]
+
+    async def refresh(self) -> Updates:
+        """What the panel makes the page do when something is new."""
+        return await self.handlers.refresh(self.request)
 
     async def said(self) -> list[tuple[str, str]]:
         """Who said what, as the page shows it."""
-        messages = (await self.handlers.stop(NOT_CUT, self.request))["transcript"]
-        return [
-            (message["role"], read(message["content"]).text)
-            for message in messages
-            if isinstance(message["content"], str)
-        ]
-
-    async def sound_of(self, updates: list[Updates]) -> bytes:
-        """All the sound of the turn that `updates` are of, fetched to its end; none where no turn began."""
-        players = [json.loads(one["player"]) for one in updates if "player" in one]
-        if not players:
-            return b""
-        (player,) = players
-        assert player["url"] == f"v1/sound/{player['turn']}"
-        stream = self.handlers.sounds.take(player["turn"])
-        assert stream is not None
-        async with asyncio.timeout(WAIT_S):
-            return b"".join([chunk async for chunk in stream])
+        messages = (await self.refresh())["transcript"]
+        return [(message["role"], read(message["content"]).text) for message in messages]
 
 
 async def visit(handlers: Handlers, key: str = "page", language: str = "en-US") -> Visitor:
     """Open a page whose browser speaks `language`."""
     request = gr.Request(session_hash=key, headers={"accept-language": language})
-    return Visitor(handlers, request, await handlers.open_page(request))
+    opened = await handlers.open_page(request)
+    talk = handlers.registry.by_token(json.loads(opened["panel"])["token"])
+    assert talk is not None
+    return Visitor(handlers, request, opened, talk)

@@ -7,7 +7,9 @@ from spoken_chat.talk.barge_in import is_interruption
 REPLY = "Well, the weather is fine today, and tomorrow it may rain."
 
 
-@pytest.mark.parametrize("text", ["", "...", "Mhm.", "mm-hmm", "Uh huh", "Yeah, yeah.", "OK", "嗯。", "嗯嗯", "哦，好的。", "对对对"])
+@pytest.mark.parametrize(
+    "text", ["", "...", "Mhm.", "mm-hmm", "Uh huh", "Yeah, yeah.", "OK", "嗯。", "嗯嗯", "哦，好的。", "对对对"]
+)
 def test_a_listeners_noises_do_not(text: str) -> None:
     assert not is_interruption(text, REPLY)
 

@@ -11,6 +11,7 @@ import pytest
 
 from spoken_chat.audio.pcm import wav_bytes
 from spoken_chat.settings import load
+from spoken_chat.talk.registry import TalkRegistry
 from spoken_chat.ui import handlers as page_handlers
 from spoken_chat.ui.handlers import Handlers
 from tests.support.app import ScriptedEngines
@@ -39,8 +40,10 @@ async def engines() -> AsyncIterator[ScriptedEngines]:
 
 
 @pytest.fixture
-def handlers(engines: ScriptedEngines) -> Handlers:
-    return Handlers(engines)
+async def handlers(engines: ScriptedEngines) -> AsyncIterator[Handlers]:
+    registry = TalkRegistry(engines)
+    yield Handlers(registry)
+    await registry.close()
 
 
 @pytest.fixture

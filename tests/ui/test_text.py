@@ -8,14 +8,16 @@ import pytest
 
 from spoken_chat.errors import ChatError
 from spoken_chat.settings import ROOT
+from spoken_chat.timeline import METRIC_NAMES
 from spoken_chat.ui.faults import FAULTS_ZH
-from spoken_chat.ui.text import fault, i18n, language_of, sentence, word
+from spoken_chat.ui.text import definition, fault, figure_name, i18n, language_of, sentence, word
+from spoken_chat.ui.words import FIGURES
 
 NOT_ON_THE_PAGE = {
-    "address_unusable", "bad_persona", "bad_repeats", "bad_setting", "cannot_write", "no_persona", "no_such_file",
-    "persona_unknown", "report_not_written", "voice_unknown",
+    "address_unusable", "bad_persona", "bad_repeats", "bad_setting", "cannot_write", "key_not_set", "key_wrong",
+    "no_persona", "no_such_file", "persona_unknown", "report_not_written", "voice_unknown",
 }  # fmt: skip
-"""Faults that end the program before there is a page, or belong to the command line."""
+"""Faults that end the program before there is a page, or belong to the command line or to programs as clients."""
 
 
 def codes_in_the_source() -> set[str]:
@@ -43,6 +45,15 @@ def test_both_languages_have_the_same_words() -> None:
     assert i18n().translations["zh-CN"] == chinese
 
 
+def test_every_figure_of_a_turn_has_a_name_and_one_line_that_defines_it() -> None:
+    assert set(FIGURES) == set(METRIC_NAMES)
+    for name in METRIC_NAMES:
+        for language in ("en", "zh"):
+            assert figure_name(name, language)
+            assert definition(name, language).endswith((".", "。"))
+            assert "\n" not in definition(name, language)
+
+
 @pytest.mark.parametrize(
     ("header", "language"),
     [("zh-CN,zh;q=0.9,en;q=0.8", "zh"), ("en-US,en;q=0.9,zh;q=0.8", "en"), ("fr", "en"), ("", "en"), (None, "en")],
@@ -56,4 +67,4 @@ def test_a_fault_without_translation_is_told_in_english() -> None:
     assert fault(error, "zh") == error.message
     assert sentence("llm_empty", "x", "zh") == FAULTS_ZH["llm_empty"]
     assert sentence("llm_empty", "x", "en") == "x"
-    assert word("stop", "zh") == "停止"
+    assert word("restart", "zh") == "重新开始"

@@ -1,0 +1,118 @@
+"""No microphone, no connection, another tab: each is said, and the talk goes on."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.support.browser import QUIET, executable
+from tests.support.panel_harness import SEMANTIC, TOKEN, PanelServer
+from tests.support.panel_page import Open, notices, reply, shows, state_is, talk, write
+
+pytestmark = pytest.mark.browser
+
+REFUSES = "MediaDevices.prototype.getUserMedia = async () => { throw new DOMException('', 'NAME'); };"
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ("Object.defineProperty(window, 'isSecureContext', { value: false });", "HTTPS"),
+        ("delete Navigator.prototype.mediaDevices;", "cannot record"),
+        ("delete window.AudioWorkletNode;", "cannot record"),
+        *(
+            (
+                f"MediaDevices.prototype.getUserMedia = async () => {{ throw new DOMException('', '{name}'); }};",
+                sentence,
+            )
+            for name, sentence in (
+                ("NotAllowedError", "blocked"),
+                ("NotFoundError", "No microphone was found"),
+                ("NotReadableError", "another program"),
+            )
+        ),
+    ],
+    ids=["insecure", "no devices", "no worklet", "denied", "missing", "busy"],
+)
+def test_each_cause_of_no_microphone_is_told_apart(
+    open_panel: Open, server: PanelServer, script: str, sentence: str
+) -> None:
+    page = open_panel(script)
+    page.click(".talk-button")
+    page.wait_for_selector(".talk-notice")
+    assert len(notices(page)) == 1 and sentence in notices(page)[0]
+    state_is(page, "off")
+    write(page, "typing works")
+    server.wait("response.create")
+
+
+def test_a_browser_without_a_device_says_so(browser: Browser, server: PanelServer) -> None:
+    bare = browser.browser_type.launch(executable_path=executable(), args=list(QUIET))
+    page = bare.new_context(permissions=["microphone"]).new_page()
+    page.goto(server.url)
+    page.click(".talk-button")
+    page.wait_for_selector(".talk-notice")
+    assert "No microphone was found" in notices(page)[0]
+    bare.close()
+
+
+def test_a_lost_connection_comes_back_with_the_same_token(open_panel: Open, server: PanelServer) -> None:
+    page = open_panel()
+    talk(page, server)
+    reply(server, "a", kind="hands_free")
+    state_is(page, "speaking")
+    server.reachable = False
+    server.drop()
+    state_is(page, "lost")
+    shows(page, "The connection was lost")
+    write(page, "still here")
+    assert page.input_value("[data-part=text]") == "still here"
+    server.forget()
+    said = [{"role": "user", "text": "before"}, {"role": "assistant", "text": "it broke"}]
+    restored = {"type": "conversation.restored", "items": said, "voice": "v", "detection": "adaptive"}
+    server.greeting = [*server.greeting, restored]
+    server.reachable = True
+    server.wait_connected(2)
+    assert server.wait("conversation.item.create")["item"]["content"][0]["text"] == "still here"
+    assert server.tokens == [TOKEN, TOKEN]
+    server.wait("input_audio_buffer.append")
+    assert page.input_value("[data-part=text]") == ""
+    assert notices(page) == []
+
+
+def test_a_break_while_space_is_held_gives_listening_back(open_panel: Open, server: PanelServer) -> None:
+    page = open_panel()
+    page.keyboard.down("Space")
+    server.wait("input_audio_buffer.append", 5)
+    server.greeting.append({"type": "conversation.restored", "items": [], "voice": "v", "detection": "manual"})
+    server.forget()
+    server.drop()
+    shows(page, "please say it again")
+    back = server.wait("session.update")
+    assert back["session"]["audio"]["input"]["turn_detection"] == SEMANTIC
+    page.keyboard.up("Space")
+
+
+def test_a_conversation_taken_over_waits_for_a_tap(open_panel: Open, server: PanelServer) -> None:
+    page = open_panel()
+    talk(page, server)
+    server.send({"type": "error", "error": {"code": "taken_over", "message": "elsewhere", "event_id": None}})
+    server.drop(4001)
+    state_is(page, "lost")
+    assert notices(page) == ["This conversation goes on in another tab; tap the button to bring it back here."]
+    page.wait_for_timeout(1200)
+    assert len(server.tokens) == 1
+    page.click(".talk-button")
+    server.wait_connected(2)
+    state_is(page, "listening")
+    assert notices(page) == []
+
+
+def test_a_conversation_that_is_gone_is_not_asked_for_again(open_panel: Open, server: PanelServer) -> None:
+    gone = {"code": "session_gone", "message": "This conversation has ended; reload.", "event_id": None}
+    server.refuse = (1008, [{"type": "error", "error": gone}])
+    page = open_panel()
+    write(page, "hello")
+    state_is(page, "lost")
+    shows(page, "This conversation has ended; reload.")
+    assert page.input_value("[data-part=text]") == "hello"

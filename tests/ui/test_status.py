@@ -1,0 +1,74 @@
+"""The head of the page says how far each engine is, and whatever comes from elsewhere is text."""
+
+from __future__ import annotations
+
+import pytest
+
+from spoken_chat.engines import STAGES, StageName, StageState
+from spoken_chat.ui.faults import FAULTS_ZH
+from spoken_chat.ui.status import loading_line, title_view
+from spoken_chat.ui.text import word
+from tests.support.markup import read
+from tests.support.turns import HOSTILE
+
+LANGUAGES = ["en", "zh"]
+
+
+def states(**given: StageState) -> dict[StageName, StageState]:
+    return {name: given.get(name, StageState("ready", "engine")) for name in STAGES}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("status", ["waiting", "loading"])
+def test_a_stage_that_is_not_there_yet_is_marked_and_the_line_says_loading(status: str, language: str) -> None:
+    line = read(loading_line(states(llm=StageState(status)), language))  # type: ignore[arg-type]
+    (whole,) = line.find("div")
+    assert whole.attributes["data-status"] == "loading"
+    assert line.find("b")[0].text == word("loading", language)
+    (stage,) = line.find("span", class_=f"sc-stage sc-{status}")
+    assert stage.text == word("stage_llm", language)
+    assert len(line.find("span", class_="sc-stage sc-ready")) == 2
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_when_all_are_ready_the_line_says_so_with_the_engines(language: str) -> None:
+    line = read(loading_line(states(asr=StageState("ready", "faster-whisper base")), language))
+    assert line.find("div")[0].attributes["data-status"] == "ready"
+    assert line.find("b")[0].text == word("ready", language)
+    assert [span.text for span in line.find("span")] == [
+        f"{word('stage_asr', language)} · faster-whisper base",
+        f"{word('stage_llm', language)} · engine",
+        f"{word('stage_tts', language)} · engine",
+    ]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_stage_that_failed_says_why_in_the_language_of_the_page(language: str) -> None:
+    failed = StageState("failed", code="llm_unreachable", detail="The server at 127.0.0.1:9 is not there; start it.")
+    line = read(loading_line(states(llm=failed), language))
+    (stage,) = line.find("span", class_="sc-stage sc-failed")
+    reason = FAULTS_ZH["llm_unreachable"] if language == "zh" else failed.detail
+    assert stage.text == f"{word('stage_llm', language)}: {word('failed', language)}. {reason}"
+    assert line.find("div")[0].attributes["data-status"] != "ready"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_notice_of_a_ready_stage_is_shown_in_the_language_of_the_page(language: str) -> None:
+    voice = StageState("ready", "kokoro", "tts_fallback", "The local voice speaks.")
+    line = read(loading_line(states(tts=voice), language))
+    assert (FAULTS_ZH["tts_fallback"] if language == "zh" else "The local voice speaks.") in line.text
+
+
+@pytest.mark.parametrize("status", ["ready", "failed"])
+def test_hostile_engines_and_faults_are_text(status: str) -> None:
+    state = StageState(status, HOSTILE, "unheard_of", HOSTILE)  # type: ignore[arg-type]
+    line = read(loading_line(states(llm=state), "zh"))
+    assert HOSTILE in line.text
+    assert not line.names() & {"img", "script"}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_title_is_in_the_language_of_the_page(language: str) -> None:
+    title = read(title_view(language))
+    assert title.find("h1")[0].text == word("title", language)
+    assert title.find("p")[0].text == word("tagline", language)
