@@ -11,6 +11,7 @@ from typing import Any
 from spoken_chat import settings as knobs
 from spoken_chat.bench import asr as bench_asr
 from spoken_chat.bench import overhead as bench_overhead
+from spoken_chat.bench.v2v import command as bench_v2v
 from spoken_chat.commands import doctor, turn
 from spoken_chat.errors import ChatError
 from spoken_chat.settings import Settings
@@ -32,6 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
     _command(
         benches, "overhead", "what we add to a server's own times", bench_overhead.add_arguments, bench_overhead.run
     )
+    _command(benches, "v2v", "how soon the answer to speech is heard", bench_v2v.add_arguments, bench_v2v.run)
     return parser
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import selectors
 import subprocess
 import sys
@@ -93,7 +94,7 @@ DONE: Final = b"data: [DONE]\n\n"
 class Schedule:
     """A reply at fixed times: the first chunk after `first_ms`, then one token every `step_ms`.
 
-    With `per_chunk` above 1 (multi-token prediction) a chunk leaves when its last token is due, the first one still
+    The words are those of `text`, over and over, where it is given. With `per_chunk` above 1 (multi-token prediction) a chunk leaves when its last token is due, the first one still
     after `first_ms`.
     """
 
@@ -103,6 +104,7 @@ class Schedule:
     per_chunk: int = 1
     prompt_tokens: int = 1212
     cached_tokens: int = 1200
+    text: str = ""
 
     @property
     def chunks(self) -> int:
@@ -118,10 +120,11 @@ class Schedule:
         """The script of this reply."""
         pieces = [Piece(delta("", role="assistant"))]
         due = 0.0
+        known = re.findall(r"\s*\S+", self.text) or _WORDS
         for chunk in range(self.chunks):
             due = (self.first_ms + chunk * self.per_chunk * self.step_ms) / 1000
             first = chunk * self.per_chunk
-            words = [_WORDS[token % len(_WORDS)] for token in range(first, min(first + self.per_chunk, self.tokens))]
+            words = [known[token % len(known)] for token in range(first, min(first + self.per_chunk, self.tokens))]
             pieces.append(Piece(delta("".join(words)), due))
         end = delta(finish="stop") + usage_event(self.prompt_tokens, self.tokens, self.cached_tokens) + DONE
         return Answer((*pieces, Piece(end, due)))
@@ -300,6 +303,7 @@ class ServerProcess:
             "--first-ms": schedule.first_ms,
             "--step-ms": schedule.step_ms,
             "--per-chunk": schedule.per_chunk,
+            "--text": schedule.text,
         }
         arguments = [str(word) for option in options.items() for word in option]
         self._command = [sys.executable, "-m", __name__, *arguments]
@@ -330,9 +334,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--first-ms", type=float, default=Schedule.first_ms)
     parser.add_argument("--step-ms", type=float, default=Schedule.step_ms)
     parser.add_argument("--per-chunk", type=int, default=Schedule.per_chunk)
+    parser.add_argument("--text", default=Schedule.text)
     options = parser.parse_args(arguments)
     schedule = Schedule(
-        tokens=options.tokens, first_ms=options.first_ms, step_ms=options.step_ms, per_chunk=options.per_chunk
+        tokens=options.tokens,
+        first_ms=options.first_ms,
+        step_ms=options.step_ms,
+        per_chunk=options.per_chunk,
+        text=options.text,
     )
     # epoll rounds every wait up to a whole millisecond; select does not.
     loop = asyncio.SelectorEventLoop(selectors.SelectSelector())

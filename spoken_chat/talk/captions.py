@@ -31,12 +31,11 @@ REST: Final = 2.0
 
 GIVE_UP_AFTER_S: Final = 2 * CHUNK / ASR_RATE
 """A draft that would not be over when the final pass is asked is stopped after this much silence."""
-TOO_SLOW_S: Final = 1.4 * WORK_AFTER_S
+TOO_SLOW_S: Final = (WORK_AFTER_S - GIVE_UP_AFTER_S) / 0.57
 """While drafts take longer than this on average, there are none.
 
 A stopped draft still ends its step in work. It has two, encoder and decoder, of which neither was measured to take more
-than 0.57 of it. The final pass is asked with the first chunk that makes the silence `WORK_AFTER_S` long, the seventh,
-after 0.224 s: 0.064 s + 0.57 * 1.4 * 0.2 s = 0.224 s.
+than 0.57 of it, so that it is over when the final pass is asked after `WORK_AFTER_S` of silence.
 """
 TRY_AGAIN_S: Final = 5.0
 """Between the drafts by which a slow machine shows that it has become faster."""

@@ -11,11 +11,11 @@ Detection = Literal["adaptive", "fixed", "manual"]
 """How the end of a turn is found: by silence as long as the smart-turn model advises, by a fixed silence, or only by
 hand: a button, a key, the client's commit."""
 
-WORK_AFTER_S: Final = 0.2
-"""Silence after which speculative work begins."""
+WORK_AFTER_S: Final = 0.192
+"""Silence after which speculative work begins: 200 ms, in whole decisions of the detector (six of 32 ms)."""
 
-DUCK_AFTER_S: Final = 0.064
-"""Speech over the reply that turns it down: two decisions of the detector."""
+DUCK_AFTER_S: Final = 0.032
+"""Speech over the reply that turns it down: one decision of the detector. A click does so too, for a moment."""
 
 CONFIRM_AFTER_S: Final = 0.4
 """Speech over the reply that stops it, whatever was said."""
