@@ -19,7 +19,7 @@ from spoken_chat.talk.captions import Captions
 from spoken_chat.talk.ears import Ears
 from spoken_chat.talk.events import Caption, Committed, TalkEvent
 from spoken_chat.talk.listener import Listener
-from spoken_chat.talk.options import DUCK_AFTER_S, ECHO_TAIL_S, PLAYING_THRESHOLD, WORK_AFTER_S, TalkOptions
+from spoken_chat.talk.options import DUCK_AFTER_S, ECHO_TAIL_S, PLAYING_THRESHOLD, WORK_AFTER_S, Detection, TalkOptions
 from spoken_chat.talk.replies import Replies, StageSource
 from spoken_chat.talk.turn_taking import TurnTaking
 from spoken_chat.talk.utterance import Spoken
@@ -78,6 +78,7 @@ class Talk:
         self._captions: Captions | None = None
         self._captioned: Spoken | None = None
         self._by_hand_from = 0.0
+        self._before_hold: Detection | None = None
         self.options = options
 
     @property
@@ -102,6 +103,15 @@ class Talk:
     def replying(self) -> bool:
         """Whether a reply is being made, or still plays."""
         return self._replies.running or self._replies.playhead.audible
+
+    def hold(self, held: bool) -> None:
+        """A key is held to talk (`held`), or let go: meanwhile turns end by hand, whatever the options say else."""
+        if held and self._before_hold is None:
+            self._before_hold = self.options.detection
+            self.options = replace(self.options, detection="manual")
+        elif not held and self._before_hold is not None:
+            before, self._before_hold = self._before_hold, None
+            self.options = replace(self.options, detection=before)
 
     def subscribe(self, tell: Callable[[TalkEvent], None]) -> Callable[[], None]:
         """Tell every event to `tell` until the function that is returned is called."""

@@ -152,3 +152,22 @@ def test_without_automatic_answers_an_utterance_waits_until_it_is_asked_for() ->
     one = talking(script, options=TalkOptions(answers=False))
     assert one.history == [("what is your name", "Hi. All is well.")]
     assert one.session.turns[0].kind == "hands_free"
+
+
+def test_while_a_key_is_held_a_turn_ends_by_hand_and_afterwards_as_before() -> None:
+    before = TalkOptions(detection="fixed", wait=0.9, barge_in=False)
+
+    async def script(one: Talking) -> None:
+        one.talk.hold(True)
+        one.talk.hold(True)
+        await one.speak(1.0)
+        await one.silence(2.0)
+        assert one.of(TurnStarted) == []
+        await one.talk.commit()
+        await one.talk.say(Utterance())
+        one.talk.hold(False)
+        one.talk.hold(False)
+        assert one.talk.options == before
+        await one.until_ended()
+
+    assert [turn.kind for turn in talking(script, options=before).session.turns] == ["push_to_talk"]

@@ -24,7 +24,7 @@ TOKEN_MS: Final = 10.0
 RATIO: Final = 0.4
 SAVED: Final = 80.0
 MISS_COST: Final = 1.1
-PAUSE_S: Final = 0.32
+PAUSE_S: Final = 0.25
 """A pause inside the utterance, long enough for work to begin in it and too short to end the turn."""
 REST_S: Final = 0.7
 """Between two measurements, so that what the one left to do does not slow the other."""
