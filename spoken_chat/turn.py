@@ -171,6 +171,11 @@ class Turn:
         }
 
     @property
+    def speaks(self) -> bool:
+        """Whether the reply is to be heard; otherwise it is only written."""
+        return self._stages.synthesizer is not None
+
+    @property
     def held(self) -> bool:
         """Whether the turn is still a guess."""
         return self._held is not None

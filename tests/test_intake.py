@@ -48,6 +48,10 @@ def test_an_image_becomes_a_data_url_within_the_bounds_with_its_tokens(photo: Pa
     assert part.tokens == image.width * image.height // 32**2
 
 
+def test_an_image_can_be_given_by_its_content(photo: Path) -> None:
+    assert read_image(photo.read_bytes(), load()) == read_image(photo, load())
+
+
 def test_a_small_image_is_scaled_up_to_the_least_number_of_pixels(photo: Path) -> None:
     Image.new("RGB", (64, 64), "teal").save(photo)
     few = read_image(photo, load()).tokens

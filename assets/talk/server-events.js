@@ -7,15 +7,9 @@ export function obey(talk, event) {
 }
 
 const HANDLERS = {
-  "session.created"(talk, { session }) {
-    talk.turnDetection = session.audio?.input?.turn_detection ?? talk.turnDetection;
-  },
-  "session.updated"(talk, { session }) {
-    talk.turnDetection = session.audio?.input?.turn_detection ?? talk.turnDetection;
-  },
   "conversation.restored"(talk, { items, detection }) {
     // A connection that broke while push-to-talk was pressed left the server listening by hand.
-    if (detection === "manual" && talk.detection !== "manual") talk.detect(talk.turnDetection);
+    if (detection === "manual" && talk.detection !== "manual") talk.connection.send({ type: "input.hold", held: false });
     talk.view.captions.restore(items);
     talk.view.refresh();
   },

@@ -12,7 +12,6 @@ import { next, shown, START } from "./state.js";
 const TAIL_MS = 100; // sound still taken after push-to-talk is let go: fingers are faster than last syllables
 const LEAST_HOLD_MS = 200; // a shorter press is a slip
 const MOST_WHISPERS = 100;
-const NAMED = { adaptive: { type: "semantic_vad" }, fixed: { type: "server_vad" }, manual: null };
 
 export class Talk {
   // `view` shows what is told: state(name, facts), level(rms), line(key, text or null for its own words), clear(key),
@@ -21,7 +20,6 @@ export class Talk {
     this.view = view;
     this.facts = START;
     this.detection = "adaptive";
-    this.turnDetection = NAMED.adaptive; // as the server last told it, when it was not by hand
     this.lastPlayed = null;
     this.hold = null;
     this.sent = null; // the message that was not acknowledged yet
@@ -55,9 +53,7 @@ export class Talk {
 
   // How turns end, as the page's settings say.
   useDetection(detection) {
-    if (detection === this.detection || !(detection in NAMED)) return;
-    this.detection = detection;
-    if (NAMED[detection]) this.turnDetection = NAMED[detection];
+    if (["adaptive", "fixed", "manual"].includes(detection)) this.detection = detection;
   }
 
   // Hands-free talk begins, or goes on after a loss. To be called inside a tap.
@@ -126,7 +122,7 @@ export class Talk {
     this.microphone.mute(false);
     if (this.player.playing || this.replies.running) this.stopReply();
     if (!(await this.listen()) || this.hold !== hold) return;
-    if (this.detection !== "manual") this.detect(null);
+    if (this.detection !== "manual") this.connection.send({ type: "input.hold", held: true });
     this.connection.send({ type: "input_audio_buffer.clear" });
     hold.streaming = true;
     this.become("held");
@@ -168,18 +164,13 @@ export class Talk {
     clearTimeout(timer);
     this.hold = null;
     this.microphone.mute(wasMuted);
-    if (streaming && this.detection !== "manual") this.detect(this.turnDetection);
+    if (streaming && this.detection !== "manual") this.connection.send({ type: "input.hold", held: false });
     this.become("let_go");
     if (microphoneWasOff) {
       this.microphone.stop();
       this.become("microphone_off");
       this.view.level(0);
     }
-  }
-
-  detect(turnDetection) {
-    const session = { type: "realtime", audio: { input: { turn_detection: turnDetection } } };
-    this.connection.send({ type: "session.update", session });
   }
 
   // Sends {text, picture}; false when it cannot go out now. To be called inside a tap or a key press.

@@ -94,8 +94,8 @@ DONE: Final = b"data: [DONE]\n\n"
 class Schedule:
     """A reply at fixed times: the first chunk after `first_ms`, then one token every `step_ms`.
 
-    The words are those of `text`, over and over, where it is given. With `per_chunk` above 1 (multi-token prediction) a chunk leaves when its last token is due, the first one still
-    after `first_ms`.
+    The words are those of `text`, over and over, where it is given. With `per_chunk` above 1 (multi-token prediction) a
+    chunk leaves when its last token is due, the first one still after `first_ms`.
     """
 
     tokens: int = 24

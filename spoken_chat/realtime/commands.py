@@ -20,6 +20,7 @@ from spoken_chat.realtime.incoming import (
     AudioClear,
     AudioCommit,
     ClientEvent,
+    InputHold,
     ItemCreate,
     ItemDelete,
     ItemRetrieve,
@@ -72,6 +73,7 @@ class Commands:
         self._microphone = microphone
         self._reading: asyncio.Task[None] | None = None
         self._told = 0
+        self._shown = self.session
 
     @property
     def session(self) -> Event:
@@ -121,10 +123,13 @@ class Commands:
                 self._emit(events.item_retrieved(self._items.get(item_id).wire()))
             case ItemDelete(item_id=item_id):
                 self._delete(self._items.get(item_id))
+            case InputHold():
+                self._talk.hold(event.held)
             case TurnPlayed():
                 self._narrator.reports.listens = True
                 self._talk.played(event.turn_id, event.waited_ms / 1000, event.playback_ms / 1000)
             case SessionUpdate(session=asked):
+                self._show_session()
                 before = Choice(self._talk.options, self._session.voice)
                 after = updated(asked, before, self._session.persona, self._settings)
                 if after.options != before.options:
@@ -134,12 +139,18 @@ class Commands:
                 if after.voice != before.voice:
                     self._talk.choose(self._session.persona, after.voice)
                 self._emit(events.session_updated(self.session))
+                self._shown = self.session
 
     async def close(self) -> None:
         """Nothing goes on any more."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.wait([self._reading])
+
+    def _show_session(self) -> None:
+        """Say so when somebody else changed the session, such as the page's settings."""
+        if self._shown != self.session:
+            self._emit(events.session_updated(self.session))
 
     async def _stop(self, heard: float | None = None) -> None:
         self._narrator.stopped_by_client = True
@@ -244,25 +255,32 @@ class Commands:
         """
         latest = self._narrator.latest
         if latest is not None and not self._narrator.reports.listens and self._talk.replying:
-            await self._stop(_seconds(latest.turn))
+            heard = latest.turn.heard_seconds
+            await self._stop(_seconds(latest.turn) if heard is None else heard)
 
     async def _truncate(self, event: ItemTruncate) -> None:
         item = self._items.find(event.item_id)
         turn = self._turn_of(event.item_id)
-        if turn is None:
-            if item is None:
+        if turn is None or not self._is_spoken(turn):
+            if turn is None and item is None:
                 self._items.get(event.item_id)
             raise BadEvent("item_not_truncatable", "Only the assistant's spoken replies can be cut.", "item_id")
         if event.content_index != 0:
             raise BadEvent("invalid_value", "A reply has one part, of content_index 0.", "content_index")
         heard = min(event.audio_end_ms / 1000, _seconds(turn))
-        if turn is self._session.running:
+        latest = self._narrator.latest
+        if self._talk.replying and (latest is None or latest.turn is turn):
             await self._stop(heard)
         self._talk.truncate(turn.id, heard)
         if item is not None:
             words = heard_text([(clause.text, clause.seconds) for clause in turn.clauses], heard)
             item.content = [{"type": "output_audio", "transcript": words}]
         self._emit(events.item_truncated(event.item_id, 0, round(event.audio_end_ms)))
+
+    def _is_spoken(self, turn: Turn) -> bool:
+        """Whether a turn's reply has sound, or would have."""
+        reply = self._narrator.reply_of(turn)
+        return reply.spoken if reply is not None else _seconds(turn) > 0
 
     def _turn_of(self, item_id: str) -> Turn | None:
         """The turn whose reply the item holds."""

@@ -15,8 +15,8 @@ from spoken_chat.talk.options import TalkOptions
 
 MODEL: Final = "spoken-chat"
 
-LONGEST_WAIT_S: Final = {"high": 1.0, "medium": 1.5, "auto": 1.5, "low": 3.0}
-"""The longest silence of an unfinished turn, by `eagerness`."""
+LONGEST_WAIT_S: Final = {"high": 1.0, "medium": 1.5, "low": 3.0}
+"""The longest silence of an unfinished turn, by `eagerness`; `auto` is any other one."""
 
 
 class _Fields(BaseModel):
@@ -166,7 +166,7 @@ def modalities(spoken: bool) -> list[str]:
 
 
 def _detecting(given: TurnDetection | None, options: TalkOptions, settings: Settings) -> TalkOptions:
-    """The options with another way of finding the end of a turn; what is not given is as the settings say."""
+    """The options with another way of finding the end of a turn; what is not given stays as it is."""
     if given is None:
         return replace(options, detection="manual")
     where = "session.audio.input.turn_detection"
@@ -174,33 +174,36 @@ def _detecting(given: TurnDetection | None, options: TalkOptions, settings: Sett
         raise BadEvent(
             "idle_timeout_unsupported", "Nobody is asked to go on after a silence.", f"{where}.idle_timeout_ms"
         )
-    answers = given.create_response if given.create_response is not None else True
-    barge_in = given.interrupt_response if given.interrupt_response is not None else settings.barge_in
-    options = replace(options, answers=answers, barge_in=barge_in)
     semantic = given.type == "semantic_vad"
     for name in ("threshold", "prefix_padding_ms", "silence_duration_ms") if semantic else ("eagerness",):
         if getattr(given, name) is not None:
             raise BadEvent(
                 "unknown_parameter", f"A turn detection of type {given.type} has no {name}.", f"{where}.{name}"
             )
-    usual = TalkOptions.of(settings)
+    options = replace(
+        options,
+        detection="adaptive" if semantic else "fixed",
+        answers=options.answers if given.create_response is None else given.create_response,
+        barge_in=options.barge_in if given.interrupt_response is None else given.interrupt_response,
+    )
     if semantic:
-        longest = usual.wait_unfinished if given.eagerness in (None, "auto") else LONGEST_WAIT_S[given.eagerness]
-        return replace(
-            options,
-            detection="adaptive",
-            wait_finished=min(usual.wait_finished, longest),
-            wait_unfinished=longest,
-            threshold=usual.threshold,
-            pre_roll=usual.pre_roll,
-        )
+        longest = _longest_wait(given.eagerness or "auto", options, settings)
+        return replace(options, wait_finished=min(options.wait_finished, longest), wait_unfinished=longest)
     return replace(
         options,
-        detection="fixed",
-        wait=_seconds(given.silence_duration_ms, usual.wait),
-        threshold=usual.threshold if given.threshold is None else given.threshold,
-        pre_roll=_seconds(given.prefix_padding_ms, usual.pre_roll),
+        wait=_seconds(given.silence_duration_ms, options.wait),
+        threshold=options.threshold if given.threshold is None else given.threshold,
+        pre_roll=_seconds(given.prefix_padding_ms, options.pre_roll),
     )
+
+
+def _longest_wait(eagerness: str, options: TalkOptions, settings: Settings) -> float:
+    """Seconds that an unfinished turn waits. `auto` is what the page's settings say, or else those of the app."""
+    if eagerness != "auto":
+        return LONGEST_WAIT_S[eagerness]
+    if options.wait_unfinished in LONGEST_WAIT_S.values():
+        return settings.silence_wait_unfinished
+    return options.wait_unfinished
 
 
 def _detection(options: TalkOptions) -> Event | None:
@@ -208,7 +211,7 @@ def _detection(options: TalkOptions) -> Event | None:
         return None
     both = {"create_response": options.answers, "interrupt_response": options.barge_in}
     if options.detection == "adaptive":
-        named = {LONGEST_WAIT_S[name]: name for name in ("high", "auto", "low")}
+        named = {seconds: name for name, seconds in LONGEST_WAIT_S.items()}
         return {"type": "semantic_vad", "eagerness": named.get(options.wait_unfinished, "auto"), **both}
     return {
         "type": "server_vad",

@@ -34,6 +34,9 @@ Phrase = Callable[[str, str, str], str]
 TAKEN_OVER: Final = 4001
 POLICY: Final = 1008
 
+GIVE_WAY_S: Final = 0.5
+"""How long a client may take to hear that another one took over."""
+
 
 class Connection:
     """`own_events`: the client came with a page's token, and so knows the events of our own."""
@@ -58,6 +61,7 @@ class Connection:
         self._own_events = own_events
         self._outbox = Outbox(websocket.send_text, websocket.close)
         self._longest = most_characters(settings)
+        self._tasks: list[asyncio.Task[None]] = []
         self._gone = asyncio.Event()
 
     async def run(self) -> None:
@@ -90,25 +94,32 @@ class Connection:
         if self._own_events and (self._line.used or session.turns):
             emit(events.restored(said_before(session), session.voice.name, talk.options.detection))
         unsubscribe = talk.subscribe(narrator.tell)
-        tasks = [
+        self._tasks = [
             asyncio.create_task(self._write(), name="realtime writer"),
             asyncio.create_task(self._read(commands), name="realtime reader"),
         ]
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             unsubscribe()
             reports.close()
-            await _end(tasks)
+            await _end(self._tasks)
             await commands.close()
             self._line.heard += microphone.heard
 
     async def give_way(self) -> None:
         """Another client connects with the same token: say so, and leave."""
         message = self._in_words("taken_over", "This conversation goes on in another window.")
+        self._outbox.forget()
         self._outbox.put(events.error("taken_over", message, kind="invalid_request_error"))
         self._outbox.finish(TAKEN_OVER, "taken over")
-        await self._gone.wait()
+        try:
+            async with asyncio.timeout(GIVE_WAY_S):
+                await self._gone.wait()
+        except TimeoutError:  # often a page that lost its network comes back, and nobody is there any more
+            for task in self._tasks:
+                task.cancel()
+            await self._gone.wait()
 
     async def _leave(self) -> None:
         """Stop what the client began. A page may come back to its conversation; a program's ends."""

@@ -19,6 +19,7 @@ from spoken_chat.intake import check_text, read_image
 from spoken_chat.realtime.faults import BadEvent
 from spoken_chat.realtime.incoming import NewItem, Part
 from spoken_chat.settings import Settings
+from spoken_chat.talk.talk import LEAST_COMMIT_S
 from spoken_chat.turn import Utterance
 
 CONTENT: Final = "item.content"
@@ -81,10 +82,12 @@ async def read_item(item: NewItem, settings: Settings) -> Given:
                     "A user's message holds input_text, input_audio and input_image.",
                     f"{where}.type",
                 )
-    text = check_text("\n".join(texts), settings)
-    if not text and not sounds and image is None:
+    given = Given(check_text("\n".join(texts), settings), np.concatenate(sounds) if sounds else None, image)
+    if not given.text and given.sound is None and image is None:
         raise BadEvent("nothing_said", "There is nothing in this message; give it text, sound or an image.", CONTENT)
-    return Given(text, np.concatenate(sounds) if sounds else None, image)
+    if given.sound is not None and given.seconds < LEAST_COMMIT_S:
+        raise BadEvent("nothing_heard", "There is hardly any sound in this message; give it more.", CONTENT)
+    return given
 
 
 def shown(parts: Sequence[Part]) -> list[dict[str, Any]]:

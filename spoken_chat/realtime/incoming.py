@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from spoken_chat.audio import TTS_RATE
 from spoken_chat.realtime.config import SessionFields
@@ -17,6 +17,16 @@ BESIDE_CONTENT: Final = 32_768
 
 MOST_ID: Final = 128
 """Characters of an id that a client may choose."""
+
+
+def _whole(value: str) -> str:
+    if not _is_text(value):
+        raise ValueError("it holds half a character")
+    return value
+
+
+Text = Annotated[str, AfterValidator(_whole)]
+"""Text that can be written as UTF-8: JSON may hold halves of a pair that stand for nothing alone."""
 
 
 class ClientEvent(BaseModel):
@@ -49,17 +59,17 @@ class Part(ClientEvent):
     """One part of a message; which field counts depends on `type`."""
 
     type: str
-    text: str | None = None
+    text: Text | None = None
     audio: str | None = None
     image_url: str | None = None
-    transcript: str | None = None
+    transcript: Text | None = None
 
 
 class NewItem(ClientEvent):
     """An item to add; only messages are taken."""
 
     type: str
-    id: str | None = Field(None, min_length=1, max_length=MOST_ID)
+    id: Text | None = Field(None, min_length=1, max_length=MOST_ID)
     role: str | None = None
     content: list[Part] = Field(default_factory=list, max_length=64)
 
@@ -122,6 +132,12 @@ class TurnPlayed(ClientEvent):
     playback_ms: float = Field(ge=0)
 
 
+class InputHold(ClientEvent):
+    """A key is held to talk, or was let go."""
+
+    held: bool
+
+
 KINDS: Final[dict[str, type[ClientEvent]]] = {
     "session.update": SessionUpdate,
     "input_audio_buffer.append": AudioAppend,
@@ -135,6 +151,7 @@ KINDS: Final[dict[str, type[ClientEvent]]] = {
     "response.cancel": ResponseCancel,
     "output_audio_buffer.clear": OutputClear,
     "turn.played": TurnPlayed,
+    "input.hold": InputHold,
 }
 
 
@@ -193,7 +210,6 @@ def _in_words(error: ValidationError) -> BadEvent:
 
 
 def _is_text(value: str) -> bool:
-    """Whether `value` can be written as UTF-8: JSON may hold halves of a pair that stand for nothing alone."""
     try:
         value.encode()
     except UnicodeEncodeError:

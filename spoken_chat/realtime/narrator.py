@@ -91,6 +91,10 @@ class Narrator:
         """The latest reply."""
         return next(reversed(self._replies.values()), None)
 
+    def reply_of(self, turn: Turn) -> Reply | None:
+        """The reply of `turn`, where it began in this connection and not long ago."""
+        return self._replies.get(turn.id)
+
     def tell(self, event: TalkEvent) -> None:
         """The next event of the talk."""
         match event:

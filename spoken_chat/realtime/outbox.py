@@ -27,6 +27,10 @@ TRY_AGAIN_LATER: Final = 1013
 AT_ONCE: Final = 32
 """Messages sent before others on the event loop get their turn."""
 
+SOUND: Final = "response.output_audio.delta"
+ENVELOPE: Final = 300
+"""Bytes around the sound of such an event, and a few more."""
+
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -45,7 +49,7 @@ class Outbox:
         self._close = close
         self._most_bytes = most_bytes
         self._stalled_s = stalled_s
-        self._waiting: deque[str] = deque()
+        self._waiting: deque[tuple[str | Event, int]] = deque()
         self._bytes = 0
         self._ready = asyncio.Event()
         self._ending: tuple[int, str] | None = None
@@ -59,14 +63,17 @@ class Outbox:
         """Send `event` when those before it have left. A client too far behind is given up instead."""
         if self._ending is not None:
             return
-        text = _encode(event)
-        if self._bytes + len(text) > self._most_bytes:
+        # Sound is encoded when it leaves: a clause comes as many events at once, and its first must not wait for all.
+        sound = event["type"] == SOUND
+        message = event if sound else _encode(event)
+        size = len(event["delta"]) + ENVELOPE if sound else len(message)
+        if self._bytes + size > self._most_bytes:
             log.warning("a client reads too slowly; %d bytes wait for it", self._bytes)
-            self._forget()
+            self.forget()
             self.finish(TRY_AGAIN_LATER, "the client reads too slowly")
             return
-        self._waiting.append(text)
-        self._bytes += len(text)
+        self._waiting.append((message, size))
+        self._bytes += size
         self._ready.set()
 
     def finish(self, code: int, reason: str) -> None:
@@ -96,16 +103,18 @@ class Outbox:
             log.info("a client did not take its close frame either")
 
     async def _send_next(self) -> None:
-        text = self._waiting.popleft()
+        message, size = self._waiting.popleft()
+        text = message if isinstance(message, str) else _encode(message)
         try:
             async with asyncio.timeout(self._stalled_s):
                 await self._send(text)
         except TimeoutError:
             log.warning("a client took nothing for %g s and was given up", self._stalled_s)
-            self._forget()
+            self.forget()
             self._ending = (TRY_AGAIN_LATER, "the client reads too slowly")
-        self._bytes = max(0, self._bytes - len(text))
+        self._bytes = max(0, self._bytes - size)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Drop what waits."""
         self._waiting.clear()
         self._bytes = 0

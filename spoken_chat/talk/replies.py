@@ -120,7 +120,7 @@ class Replies:
         turn = self.turn
         if turn is None or not (self.running or self.playhead.audible):
             return
-        if heard is None and "first_audio_sent" in turn.timeline.marks:
+        if heard is None and turn.speaks:
             heard = self.playhead.heard
         self.playhead.flush()
         turn.circumstances.interrupted = turn.circumstances.interrupted or interrupted

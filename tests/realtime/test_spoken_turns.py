@@ -5,15 +5,9 @@ import asyncio
 import pytest
 
 from tests.support.engines import chat_error
-from tests.support.realtime import Client, Wire, encoded, said, tone, wire
+from tests.support.realtime import Client, Wire, encoded, said, tone
 
 FIXED = {"type": "server_vad", "silence_duration_ms": 300}
-
-
-@pytest.fixture
-def server():
-    with wire() as running:
-        yield running
 
 
 async def fixed(client: Client, **more: object) -> None:
@@ -133,7 +127,9 @@ async def test_an_utterance_without_words_gets_no_response_and_leaves_no_item(se
         await fixed(client)
         await client.speak(0.8)
         deleted = await client.silence_until(client.next("conversation.item.deleted"))
-        assert (await client.refused("conversation.item.retrieve", item_id=deleted["item_id"]))["code"] == "item_not_found"
+        assert (await client.refused("conversation.item.retrieve", item_id=deleted["item_id"]))[
+            "code"
+        ] == "item_not_found"
     assert client.of("conversation.item.input_audio_transcription.completed")[0]["transcript"] == ""
     assert client.of("response.created") == [] and client.of("turn.timeline") == []
 

@@ -6,13 +6,7 @@ import base64
 import pytest
 
 from tests.support.engines import chat_error
-from tests.support.realtime import Wire, said, wire
-
-
-@pytest.fixture
-def server():
-    with wire() as running:
-        yield running
+from tests.support.realtime import Wire, said
 
 
 async def test_a_written_message_is_answered_aloud_in_the_order_of_the_api(server: Wire) -> None:

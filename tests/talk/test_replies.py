@@ -198,3 +198,23 @@ def test_a_turn_after_a_long_silence_is_marked_and_so_is_the_first() -> None:
 
     orders = [turn.circumstances.order for turn in talking(script).session.turns]
     assert orders == ["first", "next", "after_idle"]
+
+
+def test_a_reply_stopped_before_its_first_sound_was_not_heard_at_all() -> None:
+    async def script(one: Talking) -> None:
+        await one.talk.say(Utterance(text="hello"))
+        await one.silence(0.13)
+        assert one.session.turns[0].reply and one.of(AudioOut) == []
+        await one.talk.stop()
+
+    assert talking(script).history == []
+
+
+def test_a_written_reply_that_is_stopped_stays_as_far_as_it_came() -> None:
+    async def script(one: Talking) -> None:
+        await one.talk.say(Utterance(text="hello"))
+        await one.silence(0.1)
+        await one.talk.stop()
+
+    one = talking(script, options=TalkOptions(spoken_reply=False), chunks=["Word "] * 500)
+    assert one.history[0][1].startswith("Word Word")

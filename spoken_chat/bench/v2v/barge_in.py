@@ -89,8 +89,8 @@ def report(found: Sequence[Interruption], stopped: int, tried: int) -> tuple[str
     flush = median([one.flush_ms for one in found if one.flush_ms is not None])
     closes = [one.close_ms for one in found if one.close_ms is not None]
     lines = [
-        f"barge-in, from the first voiced frame, n = {duck.n}: turned down after {duck.value:.0f} ms ({duck.low:.0f} to "
-        f"{duck.high:.0f}), silent and flushed after {flush.value:.0f} ms ({flush.low:.0f} to {flush.high:.0f})",
+        f"barge-in, from the first voiced frame, n = {duck.n}: turned down after {duck.value:.0f} ms ({duck.low:.0f} "
+        f"to {duck.high:.0f}), silent and flushed after {flush.value:.0f} ms ({flush.low:.0f} to {flush.high:.0f})",
         f"a listener's short sound stopped the reply {stopped} of {tried} times",
     ]
     targets = [

@@ -44,7 +44,8 @@ async def speculation(utterances: Sequence[Utterance], repeats: int) -> tuple[st
     without = median([one.v2v_ms - one.endpoint_delay_ms for one in offs])
     text = (
         f"scripted GPU delays: V2V less its endpoint delay {with_it.value:.1f} ms on hits ({with_it.low:.1f} to "
-        f"{with_it.high:.1f}, n = {with_it.n} of {len(hits)}), {without.value:.1f} ms without speculation (n = {without.n})"
+        f"{with_it.high:.1f}, n = {with_it.n} of {len(hits)}), {without.value:.1f} ms without speculation "
+        f"(n = {without.n})"
     )
     return text, [at_most(f"on hits under {HIDDEN_MS:.0f} ms", with_it.value, HIDDEN_MS, "ms")], [*hits, *offs]
 

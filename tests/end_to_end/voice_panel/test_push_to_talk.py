@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.panel_harness import SEMANTIC, PanelServer, done, panel_json, session
+from tests.support.panel_harness import PanelServer, done, panel_json, session
 from tests.support.panel_page import Open, notices, reply, shows, state_is, talk
 
 pytestmark = pytest.mark.browser
@@ -16,17 +16,16 @@ def test_holding_space_hands_in_what_was_said_meanwhile(open_panel: Open, server
     state_is(page, "hearing")
     server.wait("input_audio_buffer.append", 30)
     page.keyboard.up("Space")
-    server.wait("session.update", 2)
+    server.wait("input.hold", 2)
     assert server.types == [
-        "session.update",
+        "input.hold",
         "input_audio_buffer.clear",
         "input_audio_buffer.commit",
         "response.create",
-        "session.update",
+        "input.hold",
     ]
-    first, last = (event["session"]["audio"]["input"] for event in server.events if event["type"] == "session.update")
-    assert first == {"turn_detection": None}
-    assert last == {"turn_detection": SEMANTIC}, "listening goes on as before"
+    holds = [event["held"] for event in server.events if event["type"] == "input.hold"]
+    assert holds == [True, False], "listening goes on as before"
     state_is(page, "thinking")
     length = len(server.sound())
     page.wait_for_timeout(200)
@@ -44,7 +43,7 @@ def test_pushing_to_talk_over_a_reply_stops_it_first(open_panel: Open, server: P
     page.keyboard.down("Space")
     server.wait("input_audio_buffer.clear")
     kinds = [kind for kind in server.types if kind != "turn.played"]
-    assert kinds == ["conversation.item.truncate", "response.cancel", "session.update", "input_audio_buffer.clear"]
+    assert kinds == ["conversation.item.truncate", "response.cancel", "input.hold", "input_audio_buffer.clear"]
     server.wait("input_audio_buffer.append", len(server.sound()) // 480 + 20)
     page.keyboard.up("Space")
     server.wait("response.create")
