@@ -17,7 +17,10 @@ NOT_ON_THE_PAGE = {
     "address_unusable", "bad_persona", "bad_repeats", "bad_setting", "cannot_write", "key_not_set", "key_wrong",
     "no_persona", "no_such_file", "persona_unknown", "report_not_written", "voice_unknown",
 }  # fmt: skip
-"""Faults that end the program before there is a page, or belong to the command line or to programs as clients."""
+"""Faults that end the program before there is a page, or belong to the command line or to programs as clients.
+
+Those of the benchmarks have names of their own, `bench_...`.
+"""
 
 
 def codes_in_the_source() -> set[str]:
@@ -29,7 +32,8 @@ def codes_in_the_source() -> set[str]:
 def test_every_fault_that_can_reach_the_page_has_a_chinese_sentence() -> None:
     codes = codes_in_the_source()
     assert len(codes) > 50
-    assert codes - NOT_ON_THE_PAGE - set(FAULTS_ZH) == set()
+    shown = {code for code in codes - NOT_ON_THE_PAGE if not code.startswith("bench_")}
+    assert shown - set(FAULTS_ZH) == set()
 
 
 def test_every_chinese_fault_is_one_sentence() -> None:
