@@ -171,3 +171,26 @@ def test_while_a_key_is_held_a_turn_ends_by_hand_and_afterwards_as_before() -> N
         await one.until_ended()
 
     assert [turn.kind for turn in talking(script, options=before).session.turns] == ["push_to_talk"]
+
+
+@pytest.mark.parametrize("probability, wait", [(1.0, 0.4), (0.0, 1.5)])
+@pytest.mark.parametrize("pause", [0.1, 0.16, 0.22, 0.3, 0.5, 0.8, 1.2, 2.0])
+@pytest.mark.parametrize("speculation", [True, False])
+def test_a_pause_ends_a_turn_only_when_it_outlasts_the_wait(
+    pause: float, probability: float, wait: float, speculation: bool
+) -> None:
+    async def script(one: Talking) -> None:
+        await one.speak(1.0)
+        await one.silence(pause)
+        await one.speak(1.0)
+        await one.silence(2.0)
+        await one.until_ended()
+
+    options = TalkOptions(reopen_within=0.0, barge_in=False, speculation=speculation)
+    one = talking(script, options=options, ears=ScriptedEars(probability=probability), chunks=["Hm. "])
+    ended_between = pause > wait
+    assert (one.when(SpeechStopped) < 2.0 + pause) is ended_between
+    assert all(turn.status == "completed" for turn in one.session.turns)
+    assert len(one.history) == len(one.session.turns)
+    heard = one.recognizer.heard[-1]
+    assert len(heard) / 16000 >= (1.0 if ended_between else 2.0 + pause)
