@@ -91,6 +91,7 @@ class ChatSession:
         self.turns.append(turn)
         self._current = (turn, task)
         turn.release(endpoint)
+        self._used(turn)  # it may have come to its end while it was held
         return task
 
     async def drop_held(self) -> None:

@@ -109,3 +109,13 @@ def test_a_guess_that_failed_says_so_only_when_it_was_right() -> None:
     one = talking(script)
     assert one.endings == ["failed"]
     assert one.session.turns[0].error is not None and one.session.turns[0].error.code == "llm_busy"
+
+
+def test_after_a_turn_that_was_ready_before_its_endpoint_the_next_one_is_not_the_first() -> None:
+    async def script(one: Talking) -> None:
+        for _ in range(2):
+            await one_turn(one)
+            await one.silence(2.0)
+
+    one = talking(script, ears=ScriptedEars(probability=0.0))
+    assert [turn.circumstances.order for turn in one.session.turns] == ["first", "next"]
