@@ -128,6 +128,7 @@ def create_app(engines: Engines) -> FastAPI:
         headers = {"Content-Disposition": 'attachment; filename="timelines.json"'}
         return JSONResponse(export(opened.session), headers=headers)
 
+    app.state.talks = registry
     add_realtime(app, registry, engines.settings, phrase=sentence)
     app.mount("/talk-assets", PageModules(directory=ASSETS / "talk"), name="talk-assets")
 

@@ -31,6 +31,8 @@ class Listener:
 
     def __init__(self, detector: Detector, rule: EndpointRule, wait_s: float) -> None:
         self.endpointer = Endpointer(rule, wait_s)
+        self.probability = 0.0
+        """Of speech, in the latest chunk."""
         self._detector = detector
         self._history = AudioHistory()
         self._rest = np.zeros(0, np.float32)
@@ -61,7 +63,8 @@ class Listener:
             chunk = rest[start : start + CHUNK]
             self._history.append(chunk)
             self._done += CHUNK
-            yield self.endpointer.feed(self._detector.feed(chunk))
+            self.probability = self._detector.feed(chunk)
+            yield self.endpointer.feed(self.probability)
 
     def sound(self, start: float, end: float | None = None) -> FloatPcm:
         """The sound from position `start` to `end` (default: all so far), as far as it is kept."""

@@ -14,8 +14,8 @@ hand: a button, a key, the client's commit."""
 WORK_AFTER_S: Final = 0.192
 """Silence after which speculative work begins: 200 ms, in whole decisions of the detector (six of 32 ms)."""
 
-DUCK_AFTER_S: Final = 0.032
-"""Speech over the reply that turns it down: one decision of the detector. A click does so too, for a moment."""
+RAISE_AFTER_S: Final = 0.16
+"""A reply that was turned down for what did not become speech is raised again after this much quiet."""
 
 CONFIRM_AFTER_S: Final = 0.4
 """Speech over the reply that stops it, whatever was said."""
@@ -25,7 +25,8 @@ ECHO_WARM_UP_S: Final = 0.3
 to adapt."""
 
 PLAYING_THRESHOLD: Final = 0.7
-"""The least probability of speech that counts while the reply plays; an echo's remains lie below."""
+"""The least probability of speech that may stop a reply: what is left of its own echo lies below. To turn it down, the
+usual one is enough."""
 
 ECHO_TAIL_S: Final = 0.3
 """How long after its last sample the reply may still be in the room."""

@@ -19,7 +19,7 @@ from spoken_chat.talk.captions import Captions
 from spoken_chat.talk.ears import Ears
 from spoken_chat.talk.events import Caption, Committed, TalkEvent
 from spoken_chat.talk.listener import Listener
-from spoken_chat.talk.options import DUCK_AFTER_S, ECHO_TAIL_S, PLAYING_THRESHOLD, WORK_AFTER_S, Detection, TalkOptions
+from spoken_chat.talk.options import ECHO_TAIL_S, PLAYING_THRESHOLD, WORK_AFTER_S, Detection, TalkOptions
 from spoken_chat.talk.replies import Replies, StageSource
 from spoken_chat.talk.turn_taking import TurnTaking
 from spoken_chat.talk.utterance import Spoken
@@ -60,7 +60,7 @@ class Talk:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._subscribers: list[Callable[[TalkEvent], None]] = []
-        self._listener = Listener(ears.detector(), EndpointRule(onset_s=DUCK_AFTER_S), options.wait)
+        self._listener = Listener(ears.detector(), EndpointRule(), options.wait)
         self._replies = Replies(
             session, stages, token_budget or (lambda: session.conversation.budget), self._tell, clock
         )

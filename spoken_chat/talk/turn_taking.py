@@ -19,8 +19,8 @@ from spoken_chat.errors import ChatError
 from spoken_chat.talk.background import Background, cancel
 from spoken_chat.talk.barge_in import is_interruption
 from spoken_chat.talk.events import Ducked, SpeechStarted, SpeechStopped, TalkEvent, TalkFault, UtteranceDropped
-from spoken_chat.talk.listener import Listener
-from spoken_chat.talk.options import CONFIRM_AFTER_S, DUCK_AFTER_S, ECHO_WARM_UP_S, TalkOptions
+from spoken_chat.talk.listener import CHUNK_S, Listener
+from spoken_chat.talk.options import CONFIRM_AFTER_S, ECHO_WARM_UP_S, RAISE_AFTER_S, TalkOptions
 from spoken_chat.talk.prefill import Prefill
 from spoken_chat.talk.replies import Replies
 from spoken_chat.talk.utterance import Spoken, Waiting, continued
@@ -62,6 +62,7 @@ class TurnTaking:
         self._verdict: asyncio.Task[None] | None = None
         self._check: asyncio.Task[None] | None = None
         self._ducked: Turn | None = None
+        self._quiet_s = 0.0
         self._held_image: ImagePart | None = None
 
     async def obey(self, event: SpeechEvent) -> None:
@@ -75,10 +76,8 @@ class TurnTaking:
                 await self._resumed()
             case Ended(_, speech_end, position):
                 await self._ended(speech_end, position)
-            case Onset():
-                pass  # `watch` sees the speech itself
-            case FalseOnset():
-                self._raise_again()
+            case Onset() | FalseOnset():
+                pass  # `watch` sees for itself what there is to hear
 
     async def watch(self) -> None:
         """After each chunk: speech over a reply turns it down, and stops it when it goes on."""
@@ -86,8 +85,12 @@ class TurnTaking:
         audible = replies.playhead.audible
         adapted = not audible or replies.playhead.audible_for >= ECHO_WARM_UP_S
         may_stop = self.options.barge_in and adapted and endpointer.voiced
-        if may_stop and audible and endpointer.speech_s >= DUCK_AFTER_S:
+        if self.options.barge_in and adapted and audible and self._listener.probability >= self.options.threshold:
             self._duck()
+        elif self._ducked is not None and endpointer.speech_s == 0:
+            self._quiet_s += CHUNK_S
+            if self._quiet_s >= RAISE_AFTER_S:
+                self._raise_again()
         if spoken is None or not spoken.candidate:
             return
         if not audible and not replies.running and endpointer.voiced:  # the reply came to its end, the speech did not
@@ -277,6 +280,7 @@ class TurnTaking:
 
     def _duck(self) -> None:
         turn = self._replies.turn
+        self._quiet_s = 0.0
         if turn is not None and self._ducked is not turn:
             self._ducked = turn
             self._tell(Ducked(turn, True))

@@ -13,6 +13,7 @@ import uvicorn
 
 from spoken_chat.engines import Engines
 from spoken_chat.settings import Settings, load
+from spoken_chat.talk.registry import TalkRegistry
 from spoken_chat.turn import Stages
 from spoken_chat.web import create_app, largest_message
 from tests.support.engines import ScriptedModel, ScriptedRecognizer, ScriptedSynthesizer
@@ -58,6 +59,7 @@ class Served:
 
     url: str
     engines: ScriptedEngines
+    talks: TalkRegistry
 
 
 @contextmanager
@@ -66,8 +68,9 @@ def served(*, hold_loading: bool = False, **settings: object) -> Iterator[Served
     engines = ScriptedEngines(load(**settings))
     if hold_loading:
         engines.loaded.clear()
+    app = create_app(engines)
     config = uvicorn.Config(
-        create_app(engines),
+        app,
         host="127.0.0.1",
         port=0,
         log_level="warning",
@@ -85,7 +88,7 @@ def served(*, hold_loading: bool = False, **settings: object) -> Iterator[Served
         time.sleep(0.02)
     port = server.servers[0].sockets[0].getsockname()[1]
     try:
-        yield Served(f"http://127.0.0.1:{port}", engines)
+        yield Served(f"http://127.0.0.1:{port}", engines, app.state.talks)
     finally:
         server.should_exit = True
         thread.join(20)

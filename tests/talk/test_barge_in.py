@@ -108,13 +108,36 @@ def test_the_replys_own_words_from_the_loudspeaker_do_not_stop_it() -> None:
     assert one.of(Silenced) == []
 
 
-def test_while_the_reply_plays_a_faint_voice_is_taken_for_its_echo() -> None:
+def test_what_may_be_the_replys_echo_turns_it_down_and_never_stops_it() -> None:
     async def script(one: Talking) -> None:
         await reply_plays(one)
-        await one.speak(1.0, level=0.6)
+        await one.speak(0.8, level=0.6)
+        await one.silence(0.3)
 
     one = talking(script, synthesizer=long_voice())
-    assert one.of(Ducked) == [] and one.of(Silenced) == []
+    assert [event.down for event in one.of(Ducked)] == [True, False] and one.of(Silenced) == []
+
+
+def test_a_click_turns_the_reply_down_for_a_moment_only() -> None:
+    async def script(one: Talking) -> None:
+        await reply_plays(one)
+        await one.speak(0.032)
+        await one.silence(0.5)
+
+    one = talking(script, synthesizer=long_voice())
+    assert [event.down for event in one.of(Ducked)] == [True, False]
+    assert one.when(Ducked, 1) - one.when(Ducked, 0) <= 0.3
+
+
+def test_right_after_it_began_to_play_the_reply_is_not_turned_down() -> None:
+    async def script(one: Talking) -> None:
+        await one.speak(1.0)
+        await one.silence(0.45)
+        assert one.talk.replying
+        await one.speak(0.06)
+        assert one.of(Ducked) == []
+
+    talking(script, synthesizer=long_voice())
 
 
 def test_with_barge_in_off_the_reply_is_said_to_its_end() -> None:

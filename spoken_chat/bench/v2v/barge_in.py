@@ -29,7 +29,7 @@ CLEARED = of_type("output_audio_buffer.cleared")
 class Interruption:
     """Milliseconds from the first voiced frame sent; `close_ms` from the flush. None: it did not happen."""
 
-    duck_ms: float
+    duck_ms: float | None
     flush_ms: float | None
     close_ms: float | None
 
@@ -75,17 +75,19 @@ async def _over(app: AppProcess, question: Utterance, words: Utterance, *, meant
 async def _interrupt(client: VoiceClient, words: Utterance, since: int, meant: bool) -> Interruption:
     ended_at = await client.speak(words.audio, then_silence=0.8)
     began_at = ended_at - words.seconds
-    ducked_at, _ = await client.until(DUCK, since)
+    if meant:
+        await client.until(DUCK, since)
+    ducks = [at for at, event in client.events[since:] if DUCK(event)]
     flushes = [at for at, event in client.events[since:] if CLEARED(event)]
     if meant and not flushes:
         flushes = [(await client.until(CLEARED, since))[0]]
     flush_ms = (flushes[0] - began_at) * 1000 if flushes else None
-    return Interruption((ducked_at - began_at) * 1000, flush_ms, None)
+    return Interruption((ducks[0] - began_at) * 1000 if ducks else None, flush_ms, None)
 
 
 def report(found: Sequence[Interruption], stopped: int, tried: int) -> tuple[str, list[Target]]:
     """The lines and the targets."""
-    duck = median([one.duck_ms for one in found])
+    duck = median([one.duck_ms for one in found if one.duck_ms is not None])
     flush = median([one.flush_ms for one in found if one.flush_ms is not None])
     closes = [one.close_ms for one in found if one.close_ms is not None]
     lines = [
