@@ -193,6 +193,7 @@ def test_messages_sent_faster_than_answers_come_are_all_kept_and_the_last_is_ans
     page = open_page()
     for number in range(8):
         write(page, f"message {number}")
+    for number in range(8):
         transcript_holds(page, f"message {number}")
     transcript_holds(page, "And here it is.")
     assert page.input_value("#voice-panel textarea") == ""
