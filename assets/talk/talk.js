@@ -179,6 +179,7 @@ export class Talk {
     this.connection.connect();
     if (!this.connection.accepts) return false;
     if (this.player.playing || this.replies.running) this.stopReply();
+    else if (this.sent) this.whisper({ type: "response.cancel" }); // its answer began and word of it is on its way
     const { item, creation } = this.addItem([
       ...(message.picture ? [{ type: "input_image", image_url: message.picture.url }] : []),
       ...(message.text ? [{ type: "input_text", text: message.text }] : []),
