@@ -22,7 +22,8 @@ from spoken_chat.talk.ears import Ears
 from tests.support import speech
 from tests.support.app import Served, served
 from tests.support.browser import chromium
-from tests.support.panel_page import PLAIN_MICROPHONE
+from tests.support.engines import ScriptedSynthesizer
+from tests.support.panel_page import PLAIN_MICROPHONE, paste, picture, write
 
 pytestmark = pytest.mark.browser
 TIMEOUT_MS = 25_000
@@ -60,12 +61,10 @@ def open_page(app: Served, tmp_path: Path) -> Iterator[Talk]:
 
 
 def microphone(path: Path, pattern: tuple[float, ...]) -> Path:
-    said = speech.long_speech("en", sum(seconds for seconds in pattern if seconds > 0) + 1)
-    pieces, place = [], 0
-    for seconds in pattern:
-        length = round(abs(seconds) * ASR_RATE)
-        pieces.append(said[place : place + length] if seconds > 0 else np.zeros(length, np.float32))
-        place += length if seconds > 0 else 0
+    said = speech.long_speech("en", max(pattern))
+    lengths = [round(seconds * ASR_RATE) for seconds in pattern]
+    # Each piece has the recording's first words: speech cut out of its middle may be too faint for the detector.
+    pieces = [said[:length] if length > 0 else np.zeros(-length, np.float32) for length in lengths]
     path.write_bytes(wav_bytes(to_pcm16(np.concatenate(pieces)), ASR_RATE))
     return path
 
@@ -111,6 +110,23 @@ def test_one_tap_then_speech_is_answered_and_the_page_shows_what_the_export_says
     assert "what is your name" in captions and "Hello to you." in captions
 
 
+def test_speech_over_the_reply_silences_it_and_is_answered(app: Served, open_page: Talk) -> None:
+    app.engines.mouth = ScriptedSynthesizer(seconds=9.0, amplitude=100, name="kokoro")
+    page = open_page(-1, 2.5, -4, 3, -60)
+    page.click(".talk-button")
+    state_is(page, "speaking")
+    state_is(page, "hearing")
+    assert not page.evaluate("window.spokenChat.playing")
+    has_turns(page, 2)
+    first, second = exported(app, page)
+    assert first["interrupted"]
+    assert second["kind"] == "hands_free"
+    history = app.engines.brain.requests[-1]
+    assert history[-3]["role"] == "user" and len(history[-2]["content"]) < len("[happy] " + first["reply"])
+    page.click(".talk-button")
+    state_is(page, "off")
+
+
 def test_a_lost_connection_comes_back_to_the_same_conversation(app: Served, open_page: Talk) -> None:
     page = open_page(-1, 2.5, -9, 2.5, -60)
     page.click(".talk-button")
@@ -137,8 +153,7 @@ def test_a_denied_microphone_is_said_and_typing_still_works(app: Served, open_pa
     page.click(".talk-button")
     page.wait_for_selector(".talk-notice")
     assert "microphone" in page.inner_text(".talk-notice").lower()
-    page.fill("[data-part=text]", "hello in writing")
-    page.press("[data-part=text]", "Enter")
+    write(page, "hello in writing")
     has_turns(page, 1)
     assert exported(app, page)[0]["kind"] == "typed"
 
@@ -158,6 +173,34 @@ def test_holding_space_leaves_the_pages_settings_as_they_are(app: Served, open_p
     session_id = (page.get_attribute("#table a[download]", "href") or "").split("/")[2]
     opened = app.talks.by_session(session_id)
     assert opened is not None and opened.talk.options.detection == "fixed"
+
+
+def test_a_pasted_image_reaches_the_model_with_the_words_under_it(app: Served, open_page: Talk) -> None:
+    app.engines.brain.vision = True
+    page = open_page(-1)
+    paste(page, picture())
+    page.wait_for_selector(".talk-thumb img[src]")
+    write(page, "what is in it")
+    has_turns(page, 1)
+    asked = app.engines.brain.requests[-1][-1]["content"]
+    assert [part["type"] for part in asked] == ["image_url", "text"] and asked[1]["text"] == "what is in it"
+    page.wait_for_function("() => document.querySelector('#transcript').innerText.includes('🖼 image')")
+
+
+def test_two_tabs_are_two_conversations_that_know_nothing_of_each_other(app: Served, open_page: Talk) -> None:
+    one = open_page(-1)
+    two = one.context.new_page()
+    two.goto(app.url)
+    two.wait_for_selector('#status [data-status="ready"]')
+    for page, text in ((one, "I am the first"), (two, "I am the second")):
+        page.wait_for_selector(".talk-button")
+        write(page, text)
+    for page, own, other in ((one, "first", "second"), (two, "second", "first")):
+        has_turns(page, 1)
+        assert own in page.inner_text("#transcript") and other not in page.inner_text("#transcript")
+        assert len(exported(app, page)) == 1
+    two.close()
+    assert not any("the first" in str(asked) and "the second" in str(asked) for asked in app.engines.brain.requests)
 
 
 def test_on_a_phone_the_whole_page_fits_and_can_be_used(open_page: Talk) -> None:

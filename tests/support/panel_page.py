@@ -66,3 +66,16 @@ def picture(width: int = 60, height: int = 40) -> bytes:
 
 def attach(page: Page, content: bytes, kind: str = "image/png") -> None:
     page.set_input_files("[data-part=file]", {"name": "file", "mimeType": kind, "buffer": content})
+
+
+def paste(page: Page, content: bytes) -> None:
+    """A PNG from the clipboard, over the text box."""
+    page.evaluate(
+        """async (bytes) => {
+          const data = new DataTransfer();
+          data.items.add(new File([Uint8Array.from(bytes)], "pasted.png", { type: "image/png" }));
+          const paste = new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
+          document.querySelector("[data-part=text]").dispatchEvent(paste);
+        }""",
+        list(content),
+    )

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from tests.support.panel_harness import Event, PanelServer, panel_json
-from tests.support.panel_page import Open, attach, notices, picture, reply, shows, state_is, talk, write
+from tests.support.panel_page import Open, attach, notices, paste, picture, reply, shows, state_is, talk, write
 
 pytestmark = pytest.mark.browser
 
@@ -62,15 +62,7 @@ def test_images_are_attached_pasted_and_taken_away(open_panel: Open, server: Pan
     page.wait_for_selector(".talk-thumb img[src^='data:image/png']")
     page.click("[data-part=remove]")
     assert page.is_hidden(".talk-thumb")
-    page.evaluate(
-        """async (bytes) => {
-          const data = new DataTransfer();
-          data.items.add(new File([Uint8Array.from(bytes)], "pasted.png", { type: "image/png" }));
-          const paste = new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
-          document.querySelector("[data-part=text]").dispatchEvent(paste);
-        }""",
-        list(picture()),
-    )
+    paste(page, picture())
     page.wait_for_selector(".talk-thumb img[src]")
     write(page, "what is this?")
     content = server.wait("conversation.item.create")["item"]["content"]
