@@ -33,29 +33,39 @@ def median(values: Sequence[float]) -> Median:
     return Median(statistics.median(values), len(values), min(values), max(values))
 
 
+def spread(values: Sequence[float], digits: int = 0) -> str:
+    """Such as `162 ms (62 to 200, n = 10)`; `not measured` of no values."""
+    if not values:
+        return "not measured"
+    middle = median(values)
+    return f"{middle.value:.{digits}f} ms ({middle.low:.{digits}f} to {middle.high:.{digits}f}, n = {middle.n})"
+
+
 @dataclass(frozen=True)
 class Target:
-    """A figure that was asked for, what was measured, and whether that meets it."""
+    """A figure that was asked for, what was measured, and whether that meets it. Nothing measured meets nothing."""
 
     name: str
-    measured: float
+    measured: float | None
     unit: str
     met: bool
 
     def line(self) -> str:
         """Such as `at least 2.5 times faster: 3.1, met`."""
+        if self.measured is None:
+            return f"{self.name}: not measured, NOT met"
         unit = f" {self.unit}" if self.unit else ""
         return f"{self.name}: {self.measured:.2f}{unit}, {'met' if self.met else 'NOT met'}"
 
 
-def at_least(name: str, measured: float, wanted: float, unit: str = "") -> Target:
+def at_least(name: str, measured: float | None, wanted: float, unit: str = "") -> Target:
     """A target that larger figures meet."""
-    return Target(name, measured, unit, measured >= wanted)
+    return Target(name, measured, unit, measured is not None and measured >= wanted)
 
 
-def at_most(name: str, measured: float, wanted: float, unit: str = "") -> Target:
+def at_most(name: str, measured: float | None, wanted: float, unit: str = "") -> Target:
     """A target that smaller figures meet."""
-    return Target(name, measured, unit, measured <= wanted)
+    return Target(name, measured, unit, measured is not None and measured <= wanted)
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -62,6 +62,10 @@ class Request:
     headers: dict[str, str]
     body: Any
     connection: int
+    received_at: float = 0.0
+    """By the event loop's clock, in seconds, as is `lost_at`."""
+    lost_at: float | None = None
+    """When the client went away before the answer was complete."""
     disconnected: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the client went away before the answer was complete."""
     finished: asyncio.Event = field(default_factory=asyncio.Event)
@@ -141,9 +145,10 @@ def model_list(*models: Mapping[str, Any]) -> Answer:
 
 
 class ScriptedServer:
-    """Serves `/v1/chat/completions` by script and `/v1/models`, on a free loopback port.
+    """Serves `/v1/chat/completions` by script, `/v1/models` and `/v1/lost`, on a free loopback port.
 
     `answer(...)` sets what the coming chat requests get: one answer each, the last one for all that follow.
+    `/v1/lost` lists the requests whose client went away, as [received_at, lost_at].
     """
 
     def __init__(self, *answers: Answer, models: Answer | None = None) -> None:
@@ -215,6 +220,8 @@ class ScriptedServer:
         self._arrived.set()
         if request.path.endswith("/models"):
             return self.models
+        if request.path.endswith("/lost"):
+            return json_answer([[chat.received_at, chat.lost_at] for chat in self.chats if chat.lost_at is not None])
         if not request.path.endswith("/chat/completions"):
             return json_answer({"error": {"message": "Not Found", "code": 404}}, status=404)
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
@@ -240,6 +247,7 @@ class _Connection(asyncio.Protocol):
         del exc
         self._server.closed(self)
         if self._request is not None:
+            self._request.lost_at = asyncio.get_running_loop().time()
             self._request.disconnected.set()
         if self._answering is not None:
             self._answering.cancel()
@@ -263,7 +271,7 @@ class _Connection(asyncio.Protocol):
             return
         body, self._buffer = rest[:length], rest[length:]
         method, path, _ = first.split(" ")
-        self._request = Request(method, path, headers, json.loads(body) if body else None, self._number)
+        self._request = Request(method, path, headers, json.loads(body) if body else None, self._number, due)
         answer = self._server.received(self._request)
         self._answering = asyncio.get_running_loop().create_task(self._play(self._request, answer, due))
 

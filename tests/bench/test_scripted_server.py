@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+import httpx
 import pytest
 
 from spoken_chat.bench.scripted_server import Schedule, ScriptedServer, ServerProcess
@@ -49,3 +52,17 @@ async def test_it_runs_in_a_process_of_its_own() -> None:
     end = events[-1]
     assert [len(event.text.split()) for event in events if isinstance(event, TextDelta)] == [3, 3]
     assert isinstance(end, StreamEnd) and end.usage == Usage(1212, 6, 1200)
+
+
+async def test_the_server_lists_the_requests_whose_client_went_away() -> None:
+    async with ScriptedServer(Schedule(tokens=1000, step_ms=10).answer()) as server:
+        chat = OpenAIChat(Settings(), base_url=server.base_url)
+        stream = chat.stream(MESSAGES)
+        await anext(stream)
+        await anext(stream)
+        await stream.aclose()
+        await server.chats[0].disconnected.wait()
+        async with httpx.AsyncClient() as client:
+            ((received, lost),) = (await client.get(f"{server.base_url}/lost")).json()
+        await chat.aclose()
+    assert received < lost <= time.monotonic()

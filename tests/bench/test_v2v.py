@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import dataclasses
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ from spoken_chat.bench.v2v.client import VoiceClient
 from spoken_chat.bench.v2v.scripted import Delays
 from spoken_chat.bench.v2v.turns import Spoken, spoken_turn
 from spoken_chat.bench.v2v.utterances import LEAST, Utterance, chosen
+from spoken_chat.bench.v2v.watched import LoopLag
 from spoken_chat.errors import ChatError
 from spoken_chat.settings import load
 from tests.support import speech
@@ -63,15 +65,61 @@ def test_the_embedded_report_compares_medians_and_says_what_was_met() -> None:
 
 def test_a_miss_that_ended_as_two_turns_is_not_compared() -> None:
     reopened = compared(paused=turn(dropped_starts=1, reopened=1))
-    _, targets = embedded.report([reopened], [], [])
-    assert not any("miss" in target.name for target in targets)
+    _, (_, _, miss, _) = embedded.report([reopened], [1.0], [])
+    assert (miss.measured, miss.met) == (None, False)
 
 
-def test_the_barge_in_report_takes_the_worst_close_and_fails_on_a_stopping_mhm() -> None:
-    found = [barge_in.Interruption(90.0, 450.0, 0.2), barge_in.Interruption(100.0, 470.0, 120.0)]
+def test_a_target_of_which_nothing_was_measured_is_not_met() -> None:
+    nothing = compared(ours=turn(speculation="miss"), paused=turn())
+    _, (ratio, *others) = embedded.report([nothing], [], [])
+    assert ratio.met
+    _, hits = gpu_delays.report([turn(speculation="miss")], [turn(speculation="off")])
+    _, detected = detector.report([])
+    _, barged = barge_in.report([], stopped=0, tried=0)
+    for target in (*others, *hits, *detected, *barged):
+        assert (target.measured, target.met) == (None, False), target.name
+        assert "not measured" in target.line()
+
+
+def test_only_hits_count_for_what_speculation_hides() -> None:
+    hits = [turn(v2v_ms=405.0), turn(v2v_ms=410.0), turn(v2v_ms=900.0, speculation="miss")]
+    text, (target,) = gpu_delays.report(hits, [turn(v2v_ms=650.0, speculation="off")])
+    assert target.measured == 7.5 and "n = 2" in text and "250 ms" in text
+
+
+def test_the_barge_in_report_takes_the_slowest_and_fails_on_a_stopping_mhm() -> None:
+    found = [barge_in.Interruption(90.0, 450.0, 0.2), barge_in.Interruption(151.0, 470.0, 120.0)]
     text, targets = barge_in.report(found, stopped=1, tried=2)
     assert "1 of 2" in text
-    assert [target.met for target in targets] == [True, False, False]
+    assert [(target.measured, target.met) for target in targets] == [(151.0, False), (1.0, False), (120.0, False)]
+
+
+def test_an_interruption_that_never_turned_the_reply_down_or_closed_it_fails() -> None:
+    found = [barge_in.Interruption(90.0, 450.0, 0.2), barge_in.Interruption(None, 470.0, None)]
+    _, (ducked, _, closed) = barge_in.report(found, stopped=0, tried=1)
+    assert not ducked.met and not closed.met
+
+
+def test_the_request_that_was_being_answered_is_the_one_whose_end_counts() -> None:
+    before, own, prefill, next_one = (1.0, 4.0), (5.0, 10.48), (10.1, 10.2), (10.45, 10.9)
+    found = barge_in.interruption(10.0, 10.09, 10.45, [before, own, prefill, next_one])
+    assert (found.duck_ms, found.flush_ms, found.close_ms) == pytest.approx((90.0, 450.0, 30.0))
+    assert barge_in.interruption(10.0, None, None, []) == barge_in.Interruption(None, None, None)
+
+
+async def test_the_loops_lag_is_looked_at_only_while_there_is_work() -> None:
+    lag = LoopLag()
+    lag.start()
+    await asyncio.sleep(0.05)
+    assert await lag.stop() == []
+    lag.start()
+    with lag.work():
+        await asyncio.sleep(0.02)
+        time.sleep(0.05)  # noqa: ASYNC251 - the loop is to be held up
+        await asyncio.sleep(0.02)
+    await asyncio.sleep(0.05)
+    seen = await lag.stop()
+    assert seen and max(seen) >= 40
 
 
 def test_the_detectors_report_is_about_its_slow_chunks() -> None:

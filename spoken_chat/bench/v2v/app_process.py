@@ -13,13 +13,12 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import uvicorn
@@ -29,14 +28,12 @@ from spoken_chat import settings as knobs
 from spoken_chat.audio import FloatPcm
 from spoken_chat.bench.v2v.scripted import Delays, ScriptedEars, ScriptedModel, ScriptedVoice
 from spoken_chat.bench.v2v.simple import SimplePipeline
+from spoken_chat.bench.v2v.watched import LoopLag, WatchedRecognizer, WatchedSynthesizer
 from spoken_chat.engines import STAGES, Engines, StageName
 from spoken_chat.errors import ChatError
 from spoken_chat.realtime.route import add_realtime
 from spoken_chat.talk.registry import TalkRegistry
 from spoken_chat.turn import Stages
-
-LAG_STEP_S: Final = 0.005
-"""How often the event loop's lag is looked at."""
 
 Answer = dict[str, Any]
 
@@ -51,55 +48,44 @@ class ScriptedEngines(Engines):
         self.mouth = ScriptedVoice(delays)
 
     async def load(self, stages: Sequence[StageName] = STAGES) -> None:
-        """Only the listening models are loaded."""
+        """Only the listening models are loaded, and the model server asked that the settings name."""
         await asyncio.to_thread(self.listening.load)
         for name in stages:
             self.states[name].status = "ready"
+        if self.settings.llm_base_url:
+            await super().load(["llm"])
 
     async def stages(self, needed: Sequence[StageName] = STAGES) -> Stages:
-        """The scripted engines."""
+        """The scripted engines, but for a model server that the settings name."""
         self.check_loaded(needed)
-        return Stages(self.ears, self.brain, self.mouth)
+        return Stages(self.ears, self.chat or self.brain, self.mouth)
 
 
-class LoopLag:
-    """How much later than asked the event loop comes back, in milliseconds, while it runs."""
+class WatchedEngines(Engines):
+    """The app's engines, where the event loop's lag is looked at while they run."""
 
-    def __init__(self) -> None:
-        self._lags: list[float] = []
-        self._task: asyncio.Task[None] | None = None
+    def __init__(self, settings: knobs.Settings, lag: LoopLag) -> None:
+        super().__init__(settings)
+        self._lag = lag
 
-    def start(self) -> None:
-        """Begin to look, with nothing seen yet."""
-        self._lags = []
-        self._task = asyncio.create_task(self._look())
-
-    async def stop(self) -> list[float]:
-        """What was seen."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-        return self._lags
-
-    async def _look(self) -> None:
-        while True:
-            due = time.monotonic() + LAG_STEP_S
-            await asyncio.sleep(LAG_STEP_S)
-            self._lags.append((time.monotonic() - due) * 1000)
+    async def stages(self, needed: Sequence[StageName] = STAGES) -> Stages:
+        """The engines, watched."""
+        stages = await super().stages(needed)
+        watched = WatchedRecognizer(stages.recognizer, self._lag), WatchedSynthesizer(self.synthesizer, self._lag)
+        return Stages(watched[0], stages.model, watched[1])
 
 
 class Desk:
     """Answers the requests."""
 
-    def __init__(self, engines: Engines, registry: TalkRegistry) -> None:
+    def __init__(self, engines: Engines, registry: TalkRegistry, lag: LoopLag) -> None:
         self._engines = engines
         self._registry = registry
-        self._lag = LoopLag()
+        self._lag = lag
         self._requests: dict[str, Callable[[Answer], Awaitable[Answer]]] = {
             "open": self._open,
             "close": self._close,
             "simple": self._simple,
-            "closed": self._closed,
             "heard": self._heard,
             "lag": self._start_lag,
             "lagged": self._stop_lag,
@@ -123,10 +109,6 @@ class Desk:
         audio: FloatPcm = np.load(request["audio"])
         return {"seconds": await pipeline.answer(audio)}
 
-    async def _closed(self, _: Answer) -> Answer:
-        brain = getattr(self._engines, "brain", None)
-        return {"at": brain.closed_at if isinstance(brain, ScriptedModel) else []}
-
     async def _heard(self, request: Answer) -> Answer:
         if isinstance(self._engines, ScriptedEngines):
             self._engines.ears.heard = request["text"]
@@ -140,7 +122,7 @@ class Desk:
         return {"ms": await self._lag.stop()}
 
 
-async def serve(engines: Engines) -> None:
+async def serve(engines: Engines, lag: LoopLag) -> None:
     """Load `engines`, serve them on a free loopback port, and answer requests until standard input ends."""
     await engines.load()
     failed = [state.detail for state in engines.states.values() if state.status == "failed"]
@@ -154,7 +136,7 @@ async def serve(engines: Engines) -> None:
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     _say({"url": f"http://127.0.0.1:{listener.getsockname()[1]}"})
-    desk = Desk(engines, registry)
+    desk = Desk(engines, registry, lag)
     while line := await asyncio.to_thread(sys.stdin.readline):
         _say(await desk.answer(json.loads(line)))
     await registry.close()
@@ -222,9 +204,10 @@ def main() -> None:
     parser.add_argument("--delays", type=json.loads)
     delays = parser.parse_args().delays
     settings = knobs.load()
-    engines = Engines(settings) if delays is None else ScriptedEngines(settings, Delays(**delays))
+    lag = LoopLag()
+    engines = WatchedEngines(settings, lag) if delays is None else ScriptedEngines(settings, Delays(**delays))
     with suppress(KeyboardInterrupt):
-        asyncio.run(serve(engines))
+        asyncio.run(serve(engines, lag))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
-from spoken_chat.bench.report import Target, at_most, median
+from spoken_chat.bench.report import Target, at_most, median, spread
 from spoken_chat.bench.v2v.app_process import AppProcess
 from spoken_chat.bench.v2v.client import connected
 from spoken_chat.bench.v2v.scripted import Delays
@@ -39,15 +39,19 @@ async def speculation(utterances: Sequence[Utterance], repeats: int) -> tuple[st
                 offs.append(await spoken_turn(app, utterance, NO_SPECULATION))
                 print(".", end="", flush=True)
     print()
-    right = [one for one in hits if one.speculation == "hit"]
-    with_it = median([one.v2v_ms - one.endpoint_delay_ms for one in right])
-    without = median([one.v2v_ms - one.endpoint_delay_ms for one in offs])
+    text, met = report(hits, offs)
+    return text, met, [*hits, *offs]
+
+
+def report(tried: Sequence[Spoken], without: Sequence[Spoken]) -> tuple[str, list[Target]]:
+    """The line and the target: V2V less its endpoint delay, of the turns that were hits."""
+    right = [one.v2v_ms - one.endpoint_delay_ms for one in tried if one.speculation == "hit"]
     text = (
-        f"scripted GPU delays: V2V less its endpoint delay {with_it.value:.1f} ms on hits ({with_it.low:.1f} to "
-        f"{with_it.high:.1f}, n = {with_it.n} of {len(hits)}), {without.value:.1f} ms without speculation "
-        f"(n = {without.n})"
+        f"scripted GPU delays: V2V less its endpoint delay {spread(right, 1)} on hits, of {len(tried)} turns; "
+        f"{spread([one.v2v_ms - one.endpoint_delay_ms for one in without])} without speculation"
     )
-    return text, [at_most(f"on hits under {HIDDEN_MS:.0f} ms", with_it.value, HIDDEN_MS, "ms")], [*hits, *offs]
+    middle = median(right).value if right else None
+    return text, [at_most(f"on hits under {HIDDEN_MS:.0f} ms", middle, HIDDEN_MS, "ms")]
 
 
 async def added(utterances: Sequence[Utterance], at_once: int) -> tuple[str, list[Target], list[float]]:
@@ -67,12 +71,7 @@ async def added(utterances: Sequence[Utterance], at_once: int) -> tuple[str, lis
                     await client.speak(shortest(utterances)[0].audio[:0], then_silence=1.2)
 
         await asyncio.gather(*(talk(token) for token in tokens))
-    p95 = percentile(found, 0.95)
-    assert p95 is not None
-    middle = median(found)
-    text = (
-        f"added between endpoint and first sound, {at_once} at once: median {middle.value:.1f} ms, p95 {p95:.1f} ms, "
-        f"n = {middle.n}"
-    )
+    text = f"added between endpoint and first sound, {at_once} at once: {spread(found, 1)}"
     limit = ADDED_MS[at_once]
-    return text, [at_most(f"p95 with {at_once} at once under {limit:.0f} ms", p95, limit, "ms")], found
+    name = f"p95 with {at_once} at once under {limit:.0f} ms (n = {len(found)})"
+    return text, [at_most(name, percentile(found, 0.95), limit, "ms")], found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -22,14 +22,13 @@ LOUDNESS: Final = 1000
 
 @dataclass(frozen=True)
 class Delays:
-    """How long each engine takes, in seconds. `voice_s`: how much sound a clause has. `tokens`: of the reply."""
+    """How long each engine takes, in seconds. `voice_s`: how much sound a clause has."""
 
     asr: float = 0.0
     ttft: float = 0.0
     token: float = 0.0
     tts: float = 0.0
     voice_s: float = 1.0
-    tokens: int = len(REPLY)
 
 
 @dataclass
@@ -56,26 +55,21 @@ class ScriptedEars:
 
 @dataclass
 class ScriptedModel:
-    """The `ChatModel`. `closed_at`: when a stream was closed before its end, on the machine's monotonic clock."""
+    """The `ChatModel`."""
 
     delays: Delays
     name: str = "scripted"
     vision: bool | None = False
-    closed_at: list[float] = field(default_factory=list)
 
     async def stream(self, messages: Sequence[Message]) -> AsyncGenerator[ChatEvent, None]:  # noqa: ARG002
-        """The same reply over and over, until it has as many tokens as it should."""
+        """Always the same reply."""
         start = time.monotonic()
         yield RequestSent(start)
-        try:
-            for index in range(self.delays.tokens):
-                due = start + self.delays.ttft + index * self.delays.token
-                await asyncio.sleep(max(0.0, due - time.monotonic()))
-                yield TextDelta(REPLY[index % len(REPLY)], time.monotonic())
-            yield StreamEnd(time.monotonic(), Usage(100, self.delays.tokens, 90), "stop")
-        except (asyncio.CancelledError, GeneratorExit):
-            self.closed_at.append(time.monotonic())
-            raise
+        for index, text in enumerate(REPLY):
+            due = start + self.delays.ttft + index * self.delays.token
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            yield TextDelta(text, time.monotonic())
+        yield StreamEnd(time.monotonic(), Usage(100, len(REPLY), 90), "stop")
 
 
 @dataclass
