@@ -10,13 +10,11 @@ import threading
 from typing import Any, Final, Protocol
 
 import numpy as np
-import onnxruntime
 from faster_whisper.feature_extractor import FeatureExtractor
 from numpy.typing import NDArray
-from onnxruntime.capi import onnxruntime_pybind11_state as faults
 
 from spoken_chat.audio import ASR_RATE, FloatPcm
-from spoken_chat.errors import ChatError
+from spoken_chat.networks import load_network
 from spoken_chat.weights import package_file
 
 _PACKAGE: Final = "pipecat"
@@ -96,22 +94,4 @@ def wait_for(probability: float, finished_s: float, unfinished_s: float) -> floa
 
 def _session() -> Any:
     path = package_file(_PACKAGE, _FILE)
-    options = onnxruntime.SessionOptions()
-    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except (
-        faults.Fail,
-        faults.InvalidProtobuf,
-        faults.InvalidGraph,
-        faults.InvalidArgument,
-        faults.NoSuchFile,
-    ) as error:
-        raise ChatError(
-            "weights_damaged",
-            f"The end-of-turn model in {path} cannot be loaded; reinstall with `make install`.",
-            file=str(path),
-        ) from error
+    return load_network(path, 1, what="The end-of-turn model", mend="reinstall with `make install`")

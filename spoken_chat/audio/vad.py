@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from spoken_chat.audio import ASR_RATE, FloatPcm
 from spoken_chat.errors import ChatError
+from spoken_chat.networks import load_network
 
 CHUNK: Final = 512
 """Samples per decision: 32 ms at 16 kHz."""
@@ -36,16 +37,12 @@ _WORTH_CUTTING_S: Final = 1.0
 @functools.cache
 def _session() -> onnxruntime.InferenceSession:
     """The one network of this process; its `run` may be called from several threads at once."""
-    options = onnxruntime.SessionOptions()
-    options.inter_op_num_threads = 1
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
     path = Path(get_assets_path()) / _MODEL_FILE
     if not path.is_file():
         raise ChatError(
             "vad_missing", f"faster-whisper was installed without {_MODEL_FILE}; reinstall with `make install`."
         )
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return load_network(path, 1, what="The speech detector", mend="reinstall with `make install`")
 
 
 class VoiceDetector:

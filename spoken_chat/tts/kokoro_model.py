@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from spoken_chat import weights
 from spoken_chat.audio import TTS_RATE, Pcm16
 from spoken_chat.cores import available_cores
-from spoken_chat.errors import ChatError, package_missing
+from spoken_chat.errors import ChatError
+from spoken_chat.networks import load_network
 from spoken_chat.tts.kokoro_tokens import encode
 
 log = logging.getLogger(__name__)
@@ -62,26 +63,15 @@ class KokoroModel:
 
         Raises ChatError when the weights or onnxruntime are missing or damaged.
         """
-        try:
-            import onnxruntime
-            from onnxruntime.capi import onnxruntime_pybind11_state as faults
-        except ImportError as error:
-            raise package_missing(error) from error
         path = weights_file(cache_dir)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads or min(available_cores(), _MOST_THREADS)
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        # Idle threads that spin would take the cores from the language model, which is generating meanwhile.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        try:
-            self._session: Any = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        except (faults.Fail, faults.InvalidProtobuf, faults.InvalidGraph, faults.NoSuchFile) as error:
-            raise ChatError(
-                "weights_damaged",
-                f"The Kokoro voice in {path} cannot be loaded; delete that file and start again.",
-                file=str(path),
-            ) from error
+        self._session = load_network(
+            path,
+            threads or min(available_cores(), _MOST_THREADS),
+            what="The Kokoro voice",
+            mend="delete that file and start again",
+            # Idle threads that spin would take the cores from the language model, which is generating meanwhile.
+            spinning=False,
+        )
         self._voice_dir = voice_dir
         self._voices: dict[str, Style] = {}
 
