@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -136,6 +138,19 @@ def from_arguments(arguments: argparse.Namespace) -> Settings:
         key.removeprefix("setting_"): value for key, value in vars(arguments).items() if key.startswith("setting_")
     }
     return load(**given)
+
+
+def unknown_variables(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """One sentence for each variable that looks like a setting and is none."""
+    known = [name.upper() for name in Settings.model_fields]
+    given = [name.removeprefix(ENV_PREFIX) for name in environment if name.startswith(ENV_PREFIX)]
+    sentences = []
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"; {ENV_PREFIX}{near[0]} is" if near else ""
+            sentences.append(f"{ENV_PREFIX}{name} is not a setting, and is ignored{hint}.")
+    return sentences
 
 
 def load(**given: Any) -> Settings:

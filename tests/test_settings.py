@@ -8,6 +8,7 @@ import pytest
 
 from spoken_chat import settings as knobs
 from spoken_chat.errors import ChatError
+from spoken_chat.settings import unknown_variables
 
 
 def parse(*arguments: str) -> knobs.Settings:
@@ -67,3 +68,11 @@ def test_the_key_of_the_model_server_and_the_key_of_our_own_clients_have_options
     assert settings.llm_api_key.get_secret_value() == "sk-theirs"
     assert settings.api_key.get_secret_value() == "ours"
     assert parse("--llm-api-key", "sk-theirs").api_key.get_secret_value() == ""
+
+
+def test_a_variable_that_looks_like_a_setting_and_is_none_is_told() -> None:
+    environment = {"SPOKEN_CHAT_PROT": "1", "SPOKEN_CHAT_PORT": "1", "PORT": "1", "SPOKEN_CHAT_Q": "1"}
+    assert unknown_variables(environment) == [
+        "SPOKEN_CHAT_PROT is not a setting, and is ignored; SPOKEN_CHAT_PORT is.",
+        "SPOKEN_CHAT_Q is not a setting, and is ignored.",
+    ]

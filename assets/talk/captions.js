@@ -40,6 +40,18 @@ export class Captions {
     this.draw();
   }
 
+  // Nothing is known of what was being said any more: only what has words or a reply stays.
+  dropUnfinished() {
+    this.exchanges = this.exchanges.filter((one) => one.response || one.stable || one.tail || one.picture);
+    this.draw();
+  }
+
+  // Another conversation begins.
+  clear() {
+    this.exchanges = [];
+    this.draw();
+  }
+
   // The reply to it is `response`.
   answering(item, response) {
     this.begin(item);
@@ -58,6 +70,14 @@ export class Captions {
   // The reply was stopped before its end.
   cut(response) {
     this.change((one) => one.response === response, { cut: true });
+  }
+
+  // The reply failed: without words there is none.
+  failed(response) {
+    const exchange = this.exchanges.find((one) => one.response === response);
+    if (!exchange) return;
+    if (exchange.reply) this.cut(response);
+    else this.change((one) => one === exchange, { response: null, mood: "" });
   }
 
   // What was said before this connection, as [{role, text}].

@@ -4,6 +4,7 @@ import { picture, PictureError } from "./picture.js";
 export class Composer {
   // `parts`: form, text, file, attach, thumb, thumbImage, remove; `dropZone` takes dropped files.
   // `onSend(message)`: false when it cannot go out now; then it stays where it is, and goes out with `retry()`.
+  // `onTrouble(key, values)`: what is wrong, and the numbers to put into its sentence.
   constructor(parts, dropZone, { onSend, onTrouble, signal }) {
     this.parts = parts;
     this.onSend = onSend;
@@ -47,7 +48,7 @@ export class Composer {
     if (!text && !this.picture) return;
     const most = this.limits.text_max_chars;
     if (most !== null && text.length > most) {
-      this.onTrouble("text_too_long");
+      this.onTrouble("text_too_long", { length: text.length, most });
       return;
     }
     this.waits = !this.onSend({ text, picture: this.picture });

@@ -39,7 +39,7 @@ export class Connection {
 
   // Connects unless that is done or under way; after a loss, at once.
   connect() {
-    if (this.socket || this.token === null) return;
+    if (this.socket || this.token === null || this.status === "refused") return;
     clearTimeout(this.timer);
     this.timer = null;
     if (this.status !== "lost") this.become("connecting");

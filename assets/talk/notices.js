@@ -1,16 +1,20 @@
 // Sentences to read once, each with a button that puts it away. All of it goes in as text.
 
 const MOST = 3;
+const READ_MS = 10_000; // a hint how to use the panel goes by itself after so long
 
 export class Notices {
   constructor(root) {
     this.root = root;
     this.lines = new Map();
+    this.timers = new Map();
     this.dismissLabel = "";
   }
 
-  show(key, text) {
+  // `passing`: it goes away by itself.
+  show(key, text, passing = false) {
     this.clear(key);
+    if (passing) this.timers.set(key, setTimeout(() => this.clear(key), READ_MS));
     const line = document.createElement("div");
     line.className = "talk-notice";
     line.dataset.key = key;
@@ -28,7 +32,14 @@ export class Notices {
   }
 
   clear(key) {
+    clearTimeout(this.timers.get(key));
+    this.timers.delete(key);
     this.lines.get(key)?.remove();
     this.lines.delete(key);
+  }
+
+  // Puts away every line whose key `fits`.
+  clearWhere(fits) {
+    for (const key of [...this.lines.keys()].filter(fits)) this.clear(key);
   }
 }

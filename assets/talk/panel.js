@@ -8,19 +8,23 @@ import { Talk } from "./talk.js";
 import { Waterfall } from "./waterfall.js";
 
 const REFRESH_MS = 150; // wishes to redraw that come this close together are one
+const HINTS = ["hold_longer", "hold_lost", "text_too_long", "not_an_image", "image_too_large", "not_ready"];
 const LOUD = 0.25; // RMS at which the level's ring is full
 
 let running = null;
 
-// `element`, `props` and `watch` are Gradio's own of the component; `refresh()` asks for the rest of the page anew.
+// `element`, `props` and `watch` are Gradio's own of the component; `refresh()` asks for the rest of the page anew,
+// `renew()` for another conversation.
 export function start(host) {
   running?.close();
   running = new Panel(host);
 }
 
 class Panel {
-  constructor({ element, props, watch, refresh }) {
+  constructor({ element, props, watch, refresh, renew }) {
     this.redraw = refresh;
+    this.renew = renew;
+    this.conversation = null;
     this.closing = new AbortController();
     this.words = {};
     this.ready = false;
@@ -34,7 +38,7 @@ class Panel {
     this.talk = new Talk(this);
     this.composer = new Composer(this.parts, this.parts.panel, {
       onSend: (message) => this.send(message),
-      onTrouble: (key) => this.line(key, null),
+      onTrouble: (key, values = {}) => this.line(key, filled(this.words[key], values)),
       signal: this.closing.signal,
     });
     this.listenToPage();
@@ -54,7 +58,9 @@ class Panel {
 
   use(value) {
     if (!value) return;
-    const { token, language, words, ready, detection, limits } = JSON.parse(value);
+    const { token, conversation, language, words, ready, detection, limits } = JSON.parse(value);
+    if (this.conversation !== null && this.conversation !== conversation) this.startOver();
+    this.conversation = conversation;
     this.words = words;
     this.ready = ready;
     this.captions.useWords({ ...words, hint: detection === "manual" ? words.hint_by_hand : words.hint });
@@ -67,6 +73,13 @@ class Panel {
     this.state(this.talk.state, this.talk.facts);
     this.parts.panel.lang = language;
     this.parts.panel.hidden = false;
+  }
+
+  // Another conversation: nothing of the one before stays in the panel.
+  startOver() {
+    this.captions.clear();
+    this.waterfall.clear();
+    this.notices.clearWhere(() => true);
   }
 
   label() {
@@ -98,7 +111,8 @@ class Panel {
     const release = () => this.talk.release();
     holdBySpace({ enabled: () => this.ready, press, release, signal });
     holdByButton(hold, { enabled: () => this.ready, press, release, signal });
-    holdByButton(button, { enabled: () => this.ready && this.byHand, press, release, signal });
+    const holds = () => this.ready && this.byHand && this.talk.connection.status !== "refused";
+    holdByButton(button, { enabled: holds, press, release, signal });
     for (const name of ["pointerdown", "pointerup", "keydown"]) {
       // Whatever is tapped first lets sound out, also of a reply that something else on the page asks for.
       document.addEventListener(name, () => this.talk.sound.unlock(), { signal, capture: true, passive: true });
@@ -112,7 +126,12 @@ class Panel {
   }
 
   pressed() {
-    if (!this.ready || this.byHand) return;
+    if (!this.ready) return;
+    if (this.talk.connection.status === "refused") {
+      this.renew();
+      return;
+    }
+    if (this.byHand) return;
     if (this.talk.facts.microphone !== "off" && this.talk.facts.link !== "lost") this.talk.end();
     else this.talk.begin();
   }
@@ -161,11 +180,12 @@ class Panel {
     panel.dataset.ready = String(this.ready);
     panel.dataset.byHand = String(this.byHand);
     panel.dataset.talking = String(active);
-    const word = !this.ready ? "loading" : name === "off" && this.byHand ? "off_by_hand" : name;
+    const refused = this.talk.connection.status === "refused";
+    const word = !this.ready ? "loading" : refused ? "refused" : name === "off" && this.byHand ? "off_by_hand" : name;
     const said = this.words[`state_${word}`] ?? "";
     if (state.textContent !== said) state.textContent = said;
     button.disabled = !this.ready;
-    const act = facts.link === "lost" ? "again" : this.byHand ? "hold" : active ? "end" : "begin";
+    const act = refused ? "renew" : facts.link === "lost" ? "again" : this.byHand ? "hold" : active ? "end" : "begin";
     button.setAttribute("aria-label", this.words[act] ?? "");
     button.title = this.words[act] ?? "";
     button.setAttribute("aria-pressed", String(active));
@@ -189,11 +209,16 @@ class Panel {
   }
 
   line(key, text) {
-    this.notices.show(key, text ?? this.words[key] ?? key);
+    this.notices.show(key, text ?? this.words[key] ?? key, HINTS.includes(key));
   }
 
   clear(key) {
     this.notices.clear(key);
+  }
+
+  // A turn goes on: what was wrong with an earlier one is old news.
+  settled() {
+    this.notices.clearWhere((key) => key.startsWith("error_") || HINTS.includes(key));
   }
 
   refresh() {
@@ -214,6 +239,11 @@ class Panel {
   connected() {
     this.composer.retry();
   }
+}
+
+// `sentence` with each {name} in it replaced by its value.
+function filled(sentence, values) {
+  return sentence?.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole) ?? null;
 }
 
 function partsOf(element) {

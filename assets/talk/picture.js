@@ -15,19 +15,23 @@ export class PictureError extends Error {
 export async function picture(file, maxBytes) {
   if (!file.type.startsWith("image/")) throw new PictureError("not_an_image");
   if (maxBytes !== null && file.size > maxBytes) throw new PictureError("image_too_large");
-  const blob = file.size > AS_IT_IS_BYTES ? await smaller(file) : file;
-  return { url: await dataUrl(blob), name: file.name };
+  const bitmap = await read(file);
+  const blob = file.size > AS_IT_IS_BYTES ? await smaller(bitmap) : file;
+  bitmap.close();
+  return { url: await dataUrl(blob ?? file), name: file.name };
 }
 
-// A format that the browser cannot read is sent as it is: the server may know it.
-async function smaller(file) {
-  let bitmap;
+// What the browser cannot show, nobody can check before it is sent: it is refused here.
+async function read(file) {
   try {
-    bitmap = await createImageBitmap(file);
+    return await createImageBitmap(file);
   } catch (error) {
-    if (error instanceof DOMException) return file;
+    if (error instanceof DOMException) throw new PictureError("not_an_image");
     throw error;
   }
+}
+
+async function smaller(bitmap) {
   const scale = Math.min(1, LONGEST_PX / Math.max(bitmap.width, bitmap.height));
   const canvas = document.createElement("canvas");
   canvas.width = Math.max(1, Math.round(bitmap.width * scale));
@@ -36,9 +40,7 @@ async function smaller(file) {
   drawing.fillStyle = "white"; // transparent pixels, as the server paints them
   drawing.fillRect(0, 0, canvas.width, canvas.height);
   drawing.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
-  bitmap.close();
-  const blob = await new Promise((done) => canvas.toBlob(done, "image/jpeg", QUALITY));
-  return blob ?? file;
+  return new Promise((done) => canvas.toBlob(done, "image/jpeg", QUALITY));
 }
 
 function dataUrl(blob) {

@@ -6,6 +6,8 @@ export function obey(talk, event) {
   if (Object.hasOwn(HANDLERS, event.type)) HANDLERS[event.type](talk, event);
 }
 
+const CLOSING = ["taken_over", "session_gone"]; // the close code that follows says the same
+
 const HANDLERS = {
   "conversation.restored"(talk, { items, detection }) {
     // A connection that broke while push-to-talk was pressed left the server listening by hand.
@@ -49,6 +51,7 @@ const HANDLERS = {
     talk.picture = null;
     talk.view.captions.answering(item_id, response_id);
     talk.view.waterfall.begin(turn_id);
+    talk.view.settled();
     talk.become("asked");
     talk.view.refresh();
   },
@@ -75,6 +78,7 @@ const HANDLERS = {
     reply.done = true;
     talk.player.end(response.id);
     if (response.status === "cancelled") talk.view.captions.cut(response.id);
+    if (response.status === "failed") talk.view.captions.failed(response.id);
     const fault = response.status === "failed" && response.status_details?.error;
     if (fault?.message) talk.view.line(`error_${fault.code}`, fault.message);
     if (reply === talk.replies.latest && !talk.player.playing) talk.become("answered");
@@ -112,7 +116,7 @@ const HANDLERS = {
     talk.view.line(`notice_${code}`, message);
   },
   error(talk, { error }) {
-    if (error.code === "taken_over" || talk.whispers.delete(error.event_id)) return; // the close code says the same
+    if (CLOSING.includes(error.code) || talk.whispers.delete(error.event_id)) return;
     talk.view.line(`error_${error.code}`, error.message);
     if (!talk.replies.running) talk.become("answered");
     if (!error.event_id) return;

@@ -12,10 +12,11 @@ import { next, shown, START } from "./state.js";
 const TAIL_MS = 100; // sound still taken after push-to-talk is let go: fingers are faster than last syllables
 const LEAST_HOLD_MS = 200; // a shorter press is a slip
 const MOST_WHISPERS = 100;
+const LINKS = ["lost", "taken_over", "refused"]; // what is said of the connection: one at a time
 
 export class Talk {
   // `view` shows what is told: state(name, facts), level(rms), line(key, text or null for its own words), clear(key),
-  // refresh(), putBack(message), takePicture(), connected(); and has `captions` and `waterfall`.
+  // refresh(), settled(), putBack(message), takePicture(), connected(); and has `captions` and `waterfall`.
   constructor(view) {
     this.view = view;
     this.facts = START;
@@ -51,25 +52,40 @@ export class Talk {
     this.view.state(this.state, this.facts);
   }
 
-  // How turns end, as the page's settings say.
+  // How turns end, as the page's settings say. By hand, the microphone is open only while somebody holds.
   useDetection(detection) {
-    if (["adaptive", "fixed", "manual"].includes(detection)) this.detection = detection;
+    if (!["adaptive", "fixed", "manual"].includes(detection) || detection === this.detection) return;
+    this.detection = detection;
+    if (detection !== "manual" || this.hold || this.facts.microphone === "off") return;
+    this.closeMicrophone();
+    if (this.connection.isOpen) this.whisper({ type: "input_audio_buffer.clear" });
+  }
+
+  closeMicrophone() {
+    this.microphone.stop();
+    this.become("microphone_off");
+    this.view.level(0);
   }
 
   // Hands-free talk begins, or goes on after a loss. To be called inside a tap.
   async begin() {
     this.sound.unlock();
-    this.connection.connect();
+    if (!this.reachable()) return;
     await this.listen();
+  }
+
+  // Whether there may be a connection to this conversation; the person is told where there never will be.
+  reachable() {
+    this.connection.connect();
+    if (this.connection.status === "refused") this.view.line("refused", null);
+    return this.connection.status !== "refused";
   }
 
   end() {
     this.dropHold();
-    this.microphone.stop();
-    this.become("microphone_off");
+    this.closeMicrophone();
     if (this.player.playing || this.replies.running) this.stopReply();
     if (this.connection.isOpen) this.whisper({ type: "input_audio_buffer.clear" });
-    this.view.level(0);
   }
 
   mute(muted) {
@@ -113,8 +129,7 @@ export class Talk {
     if (this.hold?.ending) this.handIn();
     if (this.hold) return;
     this.sound.unlock();
-    this.connection.connect();
-    if (this.connection.status === "lost") return;
+    if (!this.reachable() || this.connection.status === "lost") return;
     const hold = { pressed: performance.now(), released: null, streaming: false, timer: null, ending: false };
     hold.microphoneWasOff = !this.microphone.open;
     hold.wasMuted = this.microphone.muted;
@@ -167,17 +182,14 @@ export class Talk {
     if (streaming && this.detection !== "manual") this.connection.send({ type: "input.hold", held: false });
     this.become("let_go");
     if (microphoneWasOff) {
-      this.microphone.stop();
-      this.become("microphone_off");
-      this.view.level(0);
+      this.closeMicrophone();
     }
   }
 
   // Sends {text, picture}; false when it cannot go out now. To be called inside a tap or a key press.
   say(message) {
     this.sound.unlock();
-    this.connection.connect();
-    if (!this.connection.accepts) return false;
+    if (!this.reachable() || !this.connection.accepts) return false;
     if (this.player.playing || this.replies.running) this.stopReply();
     else if (this.sent) this.whisper({ type: "response.cancel" }); // its answer began and word of it is on its way
     const { item, creation } = this.addItem([
@@ -263,7 +275,7 @@ export class Talk {
       this.become("connecting");
     } else if (status === "open") {
       this.become("connected");
-      for (const key of ["lost", "taken_over", "refused"]) this.view.clear(key);
+      for (const key of LINKS) this.view.clear(key);
       this.view.connected();
     } else {
       this.unlinked(status);
@@ -277,13 +289,12 @@ export class Talk {
     this.replies.allDone();
     for (const response of this.replies.byResponse.keys()) this.player.end(response);
     this.become("lost");
+    for (const key of LINKS) this.view.clear(key);
     this.view.line(status, null);
-    if (held) this.view.line("hold_lost", null);
+    if (held && status === "lost") this.view.line("hold_lost", null);
     if (this.sent) this.takeBack();
-    if (status !== "lost") {
-      this.microphone.stop();
-      this.become("microphone_off");
-    }
+    this.view.captions.dropUnfinished();
+    if (status !== "lost") this.closeMicrophone();
   }
 
   // A message that was not answered for goes back to where it was written.

@@ -25,6 +25,13 @@ export class Waterfall {
     if (this.drawn) this.draw(...this.drawn);
   }
 
+  // Another conversation begins.
+  clear() {
+    this.turn = this.drawn = null;
+    this.root.replaceChildren();
+    this.root.hidden = true;
+  }
+
   // Another turn begins; the last one's bars stay until its own first mark.
   begin(turn) {
     this.turn = turn;

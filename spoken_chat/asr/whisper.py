@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -54,6 +54,8 @@ decoder says was made up. Measured on the packaged model: real speech reached 0.
 lay at 0.54 to 0.90 and -0.69 to -2.5."""
 _LOOP_TOKENS: Final = 8
 """A shorter repetition is taken for speech."""
+_ECHO_TOKENS: Final = 5
+"""So much of a draft said again at its end is the decoder's doing: few people repeat that within a few seconds."""
 _LONG_TEMPERATURES: Final = (0.0, 0.4)
 
 _SPACE_BETWEEN_CHINESE: Final = re.compile(r"(?<=[\u3000-\u9fff])\s+(?=[\u3000-\u9fff])")
@@ -185,7 +187,8 @@ class WhisperRecognizer:
                 return None
             language = self._language(model, encoded, languages)
             heard = self._decode(model, encoded, language, int(seconds * _TOKENS_PER_S) + _MORE_TOKENS)
-        return self._heard(model, heard, language)
+        # Of so little sound the decoder often says the end twice, or a syllable over and over, before any limit.
+        return self._heard(model, replace(heard, tokens=without_echo(heard.tokens), capped=False), language)
 
     def _loaded(self) -> WhisperModel:
         folder = model_folder(self._settings)
@@ -352,4 +355,21 @@ def without_loop(tokens: Sequence[int]) -> list[int]:
             same += 1
         if same >= max(2 * period, _LOOP_TOKENS):
             return list(tokens[: len(tokens) - same])
+    return list(tokens)
+
+
+def without_echo(tokens: Sequence[int]) -> list[int]:
+    """`tokens` of a draft without what its end only says again; nothing, where all of it is one syllable over and over.
+
+    The last tokens may belong to a round that was cut off.
+    """
+    for cut in range(min(3, len(tokens))):
+        end = len(tokens) - cut
+        for period in range(1, end):
+            same = 0
+            while same < end - period and tokens[end - 1 - same] == tokens[end - 1 - same - period]:
+                same += 1
+            looped = same >= 2 * period and same >= _ECHO_TOKENS - 1
+            if looped or (cut == 0 and same >= _ECHO_TOKENS):
+                return [] if looped and end - same == period else list(tokens[: end - same])
     return list(tokens)

@@ -124,7 +124,7 @@ class Commands:
             case ItemDelete(item_id=item_id):
                 self._delete(self._items.get(item_id))
             case InputHold():
-                self._talk.hold(event.held)
+                await self._talk.hold(event.held)
             case TurnPlayed():
                 self._narrator.reports.listens = True
                 self._talk.played(event.turn_id, event.waited_ms / 1000, event.playback_ms / 1000)
@@ -133,11 +133,11 @@ class Commands:
                 before = Choice(self._talk.options, self._session.voice)
                 after = updated(asked, before, self._session.persona, self._settings)
                 if after.options != before.options:
-                    self._talk.options = after.options
+                    await self._talk.configure(after.options)
                     if after.options.detection != before.options.detection:
                         self._microphone.begin_again()
                 if after.voice != before.voice:
-                    self._talk.choose(self._session.persona, after.voice)
+                    await self._talk.choose(self._session.persona, after.voice)
                 self._emit(events.session_updated(self.session))
                 self._shown = self.session
 
@@ -241,12 +241,12 @@ class Commands:
         self._narrator.asked = Asked(frozenset(item.id for item in waiting), given.text)
         try:
             if spoken != usual.spoken_reply:
-                self._talk.options = replace(usual, spoken_reply=spoken)
+                await self._talk.configure(replace(usual, spoken_reply=spoken))
             await self._talk.say(given)
         finally:
             self._narrator.asked = None
             if spoken != usual.spoken_reply:
-                self._talk.options = replace(self._talk.options, spoken_reply=usual.spoken_reply)
+                await self._talk.configure(replace(self._talk.options, spoken_reply=usual.spoken_reply))
 
     async def _let_the_last_reply_be(self) -> None:
         """Before another turn: of a client that never says what it played, all that was sent counts as heard.

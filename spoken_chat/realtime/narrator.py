@@ -49,12 +49,16 @@ class Speech:
 
 @dataclass
 class Answering:
-    """What a turn answers: the item of its sound, if any, the one to name, and the words that were typed with it."""
+    """What a turn answers: the item of its sound, if any, the one to name, and the words that were typed with it.
+
+    `joined`: items of further sound that was recognised in one go with it.
+    """
 
     named: str
     sound: Item | None = None
     typed: str = ""
     announced: bool = True
+    joined: tuple[Item, ...] = ()
 
 
 @dataclass
@@ -208,7 +212,7 @@ class Narrator:
 
     def _what_is_answered(self, turn: Turn, utterance: str | None, asked: Asked | None) -> Answering:
         """Mark the items that `turn` answers. Typed words wait for a response.create; sound and images do not."""
-        sound: Item | None = None
+        sounds: list[Item] = []
         named = utterance
         for item in self.items.waiting:
             by_client = asked is not None and item.id in asked.items
@@ -217,16 +221,19 @@ class Narrator:
                 continue
             if item.given is not None and item.given.sound is not None:
                 self._speech[item.id] = Speech(seconds=item.given.seconds)
-                sound = item
+                sounds.append(item)
             elif item.heard:
-                sound = item
+                sounds.append(item)
             if utterance is None:
                 named = item.id
             item.turn_id, item.given, item.heard = turn.id, None, False
         typed = asked.typed if asked is not None else ""
         if named is None:
             return Answering(new_id(), announced=False)
-        return Answering(named, self.items.find(utterance) if utterance is not None else sound, typed)
+        sound = sounds[-1] if sounds else None
+        if utterance is not None:
+            sound = self.items.find(utterance)
+        return Answering(named, sound, typed, joined=tuple(item for item in sounds if item is not sound))
 
     def _turn_told(self, turn: Turn, event: TurnEvent) -> None:
         reply = self._replies.get(turn.id)
@@ -244,7 +251,8 @@ class Narrator:
             case Mood(tag):
                 self._own(events.mood(turn.id, tag))
             case Notice(code, message):
-                self._own(events.notice(code, self.phrase(code, message)))
+                reply.notices[code] = self.phrase(code, message)
+                self._own(events.notice(code, reply.notices[code]))
             case Ended():
                 self._ended(reply, event)
                 return
@@ -259,6 +267,7 @@ class Narrator:
             self.announce(Item(answering.named, "user", [{"type": kind, **words}], turn_id=turn.id))
         elif answering.sound is not None:
             self._transcribed(answering.sound, spoken_part(text, answering.typed))
+            self._transcribed_elsewhere(answering)
 
     def _transcribed(self, item: Item, words: str) -> None:
         for part in item.content:
@@ -268,13 +277,23 @@ class Narrator:
         speech = self._speech.pop(item.id, Speech())
         self.emit(events.transcription_completed(item.id, words, speech.seconds))
 
+    def _transcribed_elsewhere(self, answering: Answering) -> None:
+        """Each item of sound gets its event, also where several were recognised in one go."""
+        for item in answering.joined:
+            self._speech.pop(item.id, None)
+            message = (
+                f"This sound was recognised in one go with that of {answering.named}, whose transcript holds both."
+            )
+            self.emit(events.transcription_failed(item.id, "transcribed_together", message))
+
     def _ended(self, reply: Reply, ended: Ended) -> None:
         turn = reply.turn
         answering = self._answering.pop(turn.id)
         if not reply.opened:
             unheard = ended.error is not None and ended.error.code == "nothing_heard"
             if answering.sound is not None:
-                self._not_transcribed(answering.sound, ended)
+                for item in (*answering.joined, answering.sound):
+                    self._not_transcribed(item, ended)
             if unheard and turn.kind == "hands_free" and not reply.by_client:
                 self.reports.void(turn)
                 return
@@ -292,7 +311,9 @@ class Narrator:
             self._transcribed(item, "")
             return
         self._speech.pop(item.id, None)
-        error = ended.error or ChatError("transcription_stopped", "Recognition was stopped before it was done.")
+        error = ended.error or ChatError(
+            "transcription_stopped", "The turn was cancelled, or its speaker went on, before this was recognised."
+        )
         message = self.phrase(error.code, error.message)
         self.emit(events.transcription_failed(item.id, error.code, message))
 

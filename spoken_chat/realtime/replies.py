@@ -49,6 +49,8 @@ class Reply:
         """Whether some of its sound was sent."""
         self.stopped: Stopped = "turn_detected"
         """By whom it was stopped, where it was."""
+        self.notices: dict[str, str] = {}
+        """What went otherwise than asked, by code: the metadata of the response."""
         self.place = Place(f"resp_{turn.id}", reply_id(turn.id))
         self._items = items
         self._emit = emit
@@ -140,5 +142,5 @@ class Reply:
             "max_output_tokens": self._most_tokens,
             "audio": {"output": {"format": events.PCM_FORMAT, "voice": self._voice}},
             "usage": events.usage(self.turn.usage),
-            "metadata": None,
+            "metadata": dict(self.notices) or None,
         }

@@ -78,6 +78,11 @@ def _key(word: str) -> str:
     return "".join(char for char in word.casefold() if char.isalnum())
 
 
+def appended(text: str, more: str) -> str:
+    """`text` and then `more`, parted by a space where both are written with spaces."""
+    return _appended(text, [more]) if more else text
+
+
 def _appended(text: str, words: Sequence[str]) -> str:
     for word in words:
         spaced = text and not _WITHOUT_SPACE.match(text[-1]) and not _WITHOUT_SPACE.match(word)

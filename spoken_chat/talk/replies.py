@@ -59,6 +59,10 @@ class Replies:
         """Whether a guess is being worked on."""
         return self._held is not None
 
+    def holds(self, utterance: str) -> bool:
+        """Whether the guess that is worked on answers that utterance."""
+        return self._held is not None and self._held[2] == utterance
+
     async def stages(self) -> Stages:
         """The engines for the next turn. Raises ChatError."""
         stages = await self._stages()

@@ -15,6 +15,7 @@ from spoken_chat.conversation import ImagePart
 from spoken_chat.errors import ChatError
 from spoken_chat.persona import Persona, PersonaVoice
 from spoken_chat.session import ChatSession
+from spoken_chat.talk.caption_text import appended
 from spoken_chat.talk.captions import Captions
 from spoken_chat.talk.ears import Ears
 from spoken_chat.talk.events import Caption, Committed, TalkEvent
@@ -22,7 +23,7 @@ from spoken_chat.talk.listener import Listener
 from spoken_chat.talk.options import ECHO_TAIL_S, PLAYING_THRESHOLD, WORK_AFTER_S, Detection, TalkOptions
 from spoken_chat.talk.replies import Replies, StageSource
 from spoken_chat.talk.turn_taking import TurnTaking
-from spoken_chat.talk.utterance import Spoken
+from spoken_chat.talk.utterance import Spoken, continued
 from spoken_chat.turn import Turn, Utterance
 
 log = logging.getLogger(__name__)
@@ -79,39 +80,55 @@ class Talk:
         self._captioned: Spoken | None = None
         self._by_hand_from = 0.0
         self._before_hold: Detection | None = None
-        self.options = options
+        self._use(options)
 
     @property
     def options(self) -> TalkOptions:
-        """How this talk listens; a new value takes effect at once."""
+        """How this talk listens."""
         return self._turns.options
 
-    @options.setter
-    def options(self, options: TalkOptions) -> None:
-        changed = options.detection != self._turns.options.detection
+    async def configure(self, options: TalkOptions) -> None:
+        """Listen as `options` say from now on.
+
+        From here on by hand, what is being said is handed in with the rest, by `commit`; no longer by hand, it is
+        forgotten.
+        """
+        async with self._lock:
+            before = self.options.detection
+            self._use(options)
+            if options.detection == before:
+                return
+            if options.detection == "manual":
+                await self._replies.drop_held()
+                spoken = self._turns.go_on_by_hand()
+                kept = self._listener.position if spoken is None else spoken.start - options.pre_roll
+                self._by_hand_from = max(0.0, kept)
+            elif before == "manual":
+                self._turns.forget()
+            else:
+                self._turns.stop_judging()
+
+    def _use(self, options: TalkOptions) -> None:
         self._turns.options = options
         self._replies.spoken = options.spoken_reply
         endpointer = self._listener.endpointer
         endpointer.wait_s = options.wait_unfinished if options.detection == "adaptive" else options.wait
         endpointer.rule = replace(endpointer.rule, maximum_s=options.utterance_max, pause_s=WORK_AFTER_S)
         self._set_threshold()
-        if changed:
-            self._turns.forget()
-            self._by_hand_from = self._listener.position
 
     @property
     def replying(self) -> bool:
         """Whether a reply is being made, or still plays."""
         return self._replies.running or self._replies.playhead.audible
 
-    def hold(self, held: bool) -> None:
+    async def hold(self, held: bool) -> None:
         """A key is held to talk (`held`), or let go: meanwhile turns end by hand, whatever the options say else."""
         if held and self._before_hold is None:
             self._before_hold = self.options.detection
-            self.options = replace(self.options, detection="manual")
+            await self.configure(replace(self.options, detection="manual"))
         elif not held and self._before_hold is not None:
             before, self._before_hold = self._before_hold, None
-            self.options = replace(self.options, detection=before)
+            await self.configure(replace(self.options, detection=before))
 
     def subscribe(self, tell: Callable[[TalkEvent], None]) -> Callable[[], None]:
         """Tell every event to `tell` until the function that is returned is called."""
@@ -155,7 +172,8 @@ class Talk:
             self._turns.spoken = None
             self._turns.forget()
             self._by_hand_from = self._listener.position
-            self._turns.waiting.add(spoken.id, sound, None)
+            given = Utterance(audio=sound)
+            self._turns.waiting.add(spoken.id, given if spoken.before is None else continued(spoken.before, given))
             self._tell(Committed(spoken.id, len(sound) / ASR_RATE))
             return spoken.id
 
@@ -197,9 +215,15 @@ class Talk:
         """The listener's side heard the first sound of a reply; see `Turn.heard_after`. Raises ChatError."""
         self._replies.played(self._turn(turn_id), waited_s, playback_s)
 
-    def choose(self, persona: Persona, voice: PersonaVoice) -> None:
-        """Change who answers, from the next turn on."""
-        self.session.choose(persona, voice)
+    async def choose(self, persona: Persona, voice: PersonaVoice) -> None:
+        """Change who answers, from the next turn on. The model reads another persona's prefix at once."""
+        async with self._lock:
+            other = persona.id != self.session.persona.id
+            self.session.choose(persona, voice)
+            if other:
+                await self._replies.drop_held()
+                await self._turns.prefill.stop()
+                await self._turns.read_ahead()
 
     async def restart(self) -> None:
         """Stop, and forget everything said."""
@@ -253,7 +277,7 @@ class Talk:
 
         def tell(stable: str, tail: str) -> None:
             if self._captioned is not None:
-                self._tell(Caption(self._captioned.id, stable, tail))
+                self._tell(Caption(self._captioned.id, appended(self._captioned.words, stable), tail))
 
         return Captions(recognizer, lambda: [self.session.persona.language], tell, self._clock)
 

@@ -18,7 +18,15 @@ from spoken_chat.conversation import ImagePart
 from spoken_chat.errors import ChatError
 from spoken_chat.talk.background import Background, cancel
 from spoken_chat.talk.barge_in import is_interruption
-from spoken_chat.talk.events import Ducked, SpeechStarted, SpeechStopped, TalkEvent, TalkFault, UtteranceDropped
+from spoken_chat.talk.events import (
+    Caption,
+    Ducked,
+    SpeechStarted,
+    SpeechStopped,
+    TalkEvent,
+    TalkFault,
+    UtteranceDropped,
+)
 from spoken_chat.talk.listener import CHUNK_S, Listener
 from spoken_chat.talk.options import CONFIRM_AFTER_S, ECHO_WARM_UP_S, RAISE_AFTER_S, TalkOptions
 from spoken_chat.talk.prefill import Prefill
@@ -63,6 +71,7 @@ class TurnTaking:
         self._check: asyncio.Task[None] | None = None
         self._ducked: Turn | None = None
         self._quiet_s = 0.0
+        self._ended_at = 0.0  # where in the sound the latest utterance was over
         self._held_image: ImagePart | None = None
 
     async def obey(self, event: SpeechEvent) -> None:
@@ -99,10 +108,24 @@ class TurnTaking:
         elif may_stop and endpointer.speech_s >= CONFIRM_AFTER_S:
             await self._take_the_floor(spoken)
 
-    def forget(self) -> None:
-        """Forget what is being said, and raise a reply that was turned down for it."""
+    def go_on_by_hand(self) -> Spoken | None:
+        """What is being said goes on, and ends by hand. None where that is nothing, or only a sound over a reply."""
+        spoken = self.spoken
+        if spoken is None or spoken.candidate:
+            self.forget()
+            return None
+        self.stop_judging()
+        self._listener.endpointer.reset()
+        return spoken
+
+    def stop_judging(self) -> None:
+        """Whatever is being found out about what is being said does not matter any more."""
         cancel(self._verdict)
         cancel(self._check)
+
+    def forget(self) -> None:
+        """Forget what is being said, and raise a reply that was turned down for it."""
+        self.stop_judging()
         self._listener.endpointer.reset()
         self._raise_again()
         spoken, self.spoken = self.spoken, None
@@ -150,17 +173,21 @@ class TurnTaking:
         if turn is not None and self._may_reopen():
             spoken.reopened = turn.circumstances.reopened + 1
             spoken.dropped_starts = turn.circumstances.dropped_starts
+            spoken.words = turn.transcript
             spoken.before = await self._replies.take_back()
         else:
             await self._replies.silence(interrupted=True)
         await self._announce(spoken)
+        if spoken.words and self.options.partial_transcripts:
+            self._tell(Caption(spoken.id, spoken.words, ""))
 
     def _may_reopen(self) -> bool:
         """Whether speech now goes on with the latest turn: its end is recent, or nothing of its reply was heard."""
         turn = self._replies.turn
         if turn is None:
             return False
-        recent = self._clock() - turn.timeline.marks["endpoint"] <= self.options.reopen_within
+        # By the sound's own clock, which is that of the person also where sound comes late, or all at once.
+        recent = self._listener.position - self._ended_at <= self.options.reopen_within
         return self._replies.unheard or (turn.kind == "hands_free" and recent)
 
     async def _paused(self, speech_end: float) -> None:
@@ -210,15 +237,16 @@ class TurnTaking:
             self._raise_again()
 
     async def _answer(self, spoken: Spoken, sound: FloatPcm, speech_end: float, position: float) -> None:
+        self._ended_at = position
         self._tell(SpeechStopped(spoken.id, speech_end, position))
         given, replies = self._given(spoken, sound, speech_end), self._replies
         if not self.options.answers:
-            self.waiting.add(spoken.id, given.audio if given.audio is not None else sound, given.spoken_at)
+            self.waiting.add(spoken.id, given)
             return
         dropped, again = spoken.dropped_starts, spoken.reopened
         speculation: Speculation = "miss" if dropped else "off"
         try:
-            if replies.held and self.waiting.image is self._held_image:
+            if replies.holds(spoken.id) and self.waiting.image is self._held_image:
                 self.waiting.clear()
                 await replies.release(self._clock(), dropped=dropped, again=again)
                 return

@@ -21,7 +21,8 @@ class Spoken:
     """Speech in progress. Positions are seconds of the microphone's stream.
 
     `candidate`: it lies over a reply, and whether it is meant to stop it is not decided yet. `announced`: whoever
-    shows the talk knows of it. `before`: what an earlier turn had been given that this speech goes on with.
+    shows the talk knows of it. `before`: what an earlier turn had been given that this speech goes on with, and
+    `words`: what was understood of that.
     """
 
     start: float
@@ -30,22 +31,31 @@ class Spoken:
     dropped_starts: int = 0
     reopened: int = 0
     before: Utterance | None = None
+    words: str = ""
     id: str = field(default_factory=lambda: "item_" + secrets.token_hex(10))
 
 
 @dataclass
 class Waiting:
-    """What was given and not answered yet: sound, and an image that goes with whatever comes next."""
+    """What was given and not answered yet: sound, text of a turn that was taken back, and an image that goes with
+    whatever comes next."""
 
     sounds: list[FloatPcm] = field(default_factory=list)
     spoken_at: tuple[float, float] | None = None
     utterance: str | None = None
+    text: str = ""
     image: ImagePart | None = None
 
-    def add(self, utterance: str, sound: FloatPcm, spoken_at: tuple[float, float] | None) -> None:
-        """Keep the sound of `utterance`. Sound from several places has no single end of speech: it counts as given."""
-        self.spoken_at = spoken_at if not self.sounds else None
-        self.sounds.append(sound)
+    def add(self, utterance: str, given: Utterance) -> None:
+        """Keep what was `given`, by an utterance of that name.
+
+        Sound from several places has no single end of speech: it counts as given.
+        """
+        self.spoken_at = given.spoken_at if not self.sounds else None
+        if given.audio is not None:
+            self.sounds.append(given.audio)
+        self.text = "\n".join(text for text in (self.text, given.text) if text)
+        self.image = given.image or self.image
         self.utterance = utterance
 
     def take(self, given: Utterance) -> tuple[Utterance, str | None]:
@@ -54,6 +64,7 @@ class Waiting:
         whole = dataclasses.replace(
             given,
             audio=joined(sounds) if sounds else None,
+            text="\n".join(text for text in (self.text, given.text) if text),
             image=given.image or self.image,
             spoken_at=given.spoken_at if given.audio is not None else self.spoken_at,
         )
@@ -63,7 +74,7 @@ class Waiting:
 
     def clear(self) -> None:
         """Nothing waits any more."""
-        self.sounds, self.spoken_at, self.utterance, self.image = [], None, None, None
+        self.sounds, self.spoken_at, self.utterance, self.text, self.image = [], None, None, "", None
 
 
 def joined(sounds: list[FloatPcm]) -> FloatPcm:

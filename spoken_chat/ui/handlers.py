@@ -19,7 +19,7 @@ from spoken_chat.talk.options import TalkOptions
 from spoken_chat.talk.registry import TalkRegistry
 from spoken_chat.turn import Turn, Utterance
 from spoken_chat.ui.card import turn_card
-from spoken_chat.ui.options import DETECTIONS, SWITCHES, WAITS, chosen
+from spoken_chat.ui.options import DETECTIONS, SWITCHES, WAIT_LIMITS_S, WAITS, chosen
 from spoken_chat.ui.panel import panel_value
 from spoken_chat.ui.status import loading_line, title_view
 from spoken_chat.ui.table import turns_table
@@ -80,7 +80,7 @@ class Handlers:
         voice = page.session.voice
         if persona.id != page.session.persona.id:
             voice = persona.voices[0]
-            page.talk.choose(persona, voice)
+            await page.talk.choose(persona, voice)
             page.greet()
             if is_embedded_default(self.engines.settings) and persona.language != EMBEDDED_LANGUAGE:
                 page.tell("ℹ️ " + word("english_only", page.language))
@@ -93,33 +93,42 @@ class Handlers:
         """Another voice of the same persona, from the next turn on."""
         page = self._page(request)
         persona = page.session.persona
-        page.talk.choose(persona, persona.voice(name))
+        await page.talk.choose(persona, persona.voice(name))
         return {}
 
     async def choose_option(self, name: str, value: object, request: gr.Request) -> Updates:
         """Another value of one setting, at once; the panel is told of what it must show."""
         page = self._page(request)
         before = page.talk.options
-        page.talk.options = options = chosen(before, name, value)
+        options = chosen(before, name, value)
+        await page.talk.configure(options)
         updates = _changed_waits(before, options, name)
+        if name in WAITS and value != getattr(options, name):
+            least, most = WAIT_LIMITS_S
+            now = updates[name] = getattr(options, name)
+            gr.Warning(word("wait_refused", page.language).format(least=least, most=most, now=now))
         if name == "detection":
             updates |= _shown_waits(options)
             updates["panel"] = self._panel(page)
         return updates
 
     async def restart(self, request: gr.Request) -> Updates:
-        """A new conversation."""
-        page = self._page(request)
+        """A new conversation; also of a page that the app does not know any more, as after a restart."""
+        page = self._pages.get(_key(request))
+        if page is None:
+            return {**await self.open_page(request), "again": None}
         page.claim()
         await page.talk.restart()
         page.clear()
         page.greet()
         page.changed()
-        return {**self._view(page), "again": None}
+        return {**self._view(page), "panel": self._panel(page), "again": None}
 
     async def refresh(self, request: gr.Request) -> Updates:
-        """The panel heard of something new."""
-        page = self._page(request)
+        """The panel heard of something new. Of a page that is not known any more, the panel itself says so."""
+        page = self._pages.get(_key(request))
+        if page is None:
+            return {}
         return {**self._view(page), **self._again(page)}
 
     async def answer_recording(self, path: str | None, heard: float, request: gr.Request) -> AsyncIterator[Updates]:
@@ -189,7 +198,8 @@ class Handlers:
         }
 
     def _panel(self, page: Page) -> str:
-        return panel_value(page.opened, self.engines.ready, self.engines.settings)
+        ready, settings = self.engines.ready, self.engines.settings
+        return panel_value(page.opened, ready, settings, conversation=page.conversation)
 
     def _page(self, request: gr.Request) -> Page:
         page = self._pages.get(_key(request))

@@ -155,9 +155,10 @@ def _wire(demo: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
     view = [parts[name] for name in ("transcript", "card", "falls", "table")]
     settings = [parts[name] for name in ("detection", *WAITS, *SWITCHES)]
     status = [parts[name] for name in ("status", "ticker", "panel")]
+    everything = [*(parts[name] for name in ("title", "persona", "voice")), *settings, *status, *view]
     demo.load(
         plain(handlers.open_page),
-        outputs=[*(parts[name] for name in ("title", "persona", "voice")), *settings, *status, *view],
+        outputs=everything,
         **QUIET,
     )
     demo.unload(handlers.close_page)
@@ -174,13 +175,9 @@ def _wire(demo: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
         trigger_mode="multiple",
         **QUIET,
     )
-    gr.on(
-        [parts["restart"].click, parts["transcript"].clear],
-        plain(handlers.restart),
-        outputs=[*view, parts["again"]],
-        js=SILENCE_JS,
-        **QUIET,
-    )
+    anew: Parts = {"fn": plain(handlers.restart), "outputs": [*everything, parts["again"]], "js": SILENCE_JS, **QUIET}
+    gr.on([parts["restart"].click, parts["transcript"].clear], **anew)
+    parts["panel"].renew(**anew)
     # One input each: a voice sent along with a new persona would still be one of the old persona's.
     parts["persona"].input(
         plain(handlers.choose_persona),
@@ -188,13 +185,14 @@ def _wire(demo: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
         outputs=[parts["voice"], parts["transcript"]],
         **QUIET,
     )
-    parts["voice"].input(plain(handlers.choose_voice), inputs=[parts["voice"]], **QUIET)
+    parts["voice"].input(plain(handlers.choose_voice), inputs=[parts["voice"]], outputs=[parts["voice"]], **QUIET)
     for name in ("detection", *WAITS, *SWITCHES):
-        changed = [parts[one] for one in WAITS if one != name]
+        waits = [parts[one] for one in WAITS]
         parts[name].input(
             _chooser(parts, handlers, name),
             inputs=[parts[name]],
-            outputs=[*changed, parts["panel"]] if name == "detection" else changed if name in WAITS else None,
+            outputs=[*waits, parts["panel"]],
+            preprocess=False,  # what cannot be a wait is told in one sentence there; Gradio's check logs a traceback
             trigger_mode="always_last",
             **QUIET,
         )

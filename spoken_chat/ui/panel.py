@@ -42,12 +42,14 @@ BADGES: Final = (
 
 ON_LOAD: Final = """
 import(new URL("talk-assets/panel.js?v=VERSION", location.href).href)
-  .then((panel) => panel.start({ element, props, watch, refresh: () => trigger("refresh", {}) }));
+  .then((panel) => panel.start({ element, props, watch,
+    refresh: () => trigger("refresh", {}), renew: () => trigger("renew", {}) }));
 """
 
 
 def voice_panel() -> gr.HTML:
-    """The component. Its value is what `panel_value` makes; its event `refresh` asks for the rest of the page anew.
+    """The component. Its value is what `panel_value` makes; its event `refresh` asks for the rest of the page anew,
+    and `renew` for another conversation.
 
     The template never changes, so that Gradio draws it once: words and figures are set as text by the scripts.
     """
@@ -56,14 +58,18 @@ def voice_panel() -> gr.HTML:
         html_template=(SCRIPTS / "panel.html").read_text(encoding="utf-8"),
         js_on_load=ON_LOAD.replace("VERSION", _version()),
         apply_default_css=False,
+        padding=False,
         elem_id="voice-panel",
     )
 
 
-def panel_value(opened: OpenTalk, engines_ready: bool, settings: Settings | None = None) -> str:
+def panel_value(
+    opened: OpenTalk, engines_ready: bool, settings: Settings | None = None, *, conversation: int = 0
+) -> str:
     """What the panel needs to know, as JSON text; a new one takes effect at once.
 
-    Without `settings` the panel does not check sizes itself, and leaves that to the server.
+    Another number of the `conversation` empties the panel. Without `settings` the panel does not check sizes itself,
+    and leaves that to the server.
     """
     limits = {
         "image_max_bytes": settings.image_max_bytes if settings else None,
@@ -71,6 +77,7 @@ def panel_value(opened: OpenTalk, engines_ready: bool, settings: Settings | None
     }
     value = {
         "token": opened.token,
+        "conversation": f"{opened.session.id}.{conversation}",
         "language": opened.language,
         "words": panel_words(opened.language),
         "ready": engines_ready,

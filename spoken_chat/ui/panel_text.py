@@ -15,9 +15,11 @@ PANEL_WORDS: Final[dict[str, tuple[str, str]]] = {
     "state_speaking": ("Speaking", "在说"),
     "state_muted": ("Muted", "已静音"),
     "state_lost": ("Not connected", "没有连接"),
+    "state_refused": ("Ended", "已结束"),
     "begin": ("Start to talk", "开始对话"),
     "end": ("End the talk", "结束对话"),
     "again": ("Connect again", "重新连接"),
+    "renew": ("Start a new conversation", "开始新的对话"),
     "hold": ("Hold to talk", "按住说话"),
     "hold_short": ("Hold", "按住"),
     "mute": ("Mute", "静音"),
@@ -76,8 +78,8 @@ PANEL_WORDS: Final[dict[str, tuple[str, str]]] = {
         "这段对话转到了另一个标签页；点按钮可以拿回来。",
     ),
     "refused": (
-        "The app does not know this conversation any more; reload the page to start another.",
-        "应用里已经没有这段对话；请刷新页面重新开始。",
+        "The app does not know this conversation any more, as after a restart; tap the button to start a new one.",
+        "应用里已经没有这段对话（可能重新启动过）；请点按钮开始新的对话。",
     ),
     "hold_longer": ("Keep holding while you speak, then let go.", "说话时请一直按住，说完再松开。"),
     "hold_lost": (
@@ -85,6 +87,12 @@ PANEL_WORDS: Final[dict[str, tuple[str, str]]] = {
         "说话时连接断了；请再说一次。",
     ),
     "image_too_large": ("The image file is too large; choose a smaller one.", "图片文件太大；请换一张小一点的。"),
-    "not_an_image": ("That is not an image this page can send.", "这不是可以发送的图片。"),
-    "text_too_long": ("The message is too long; shorten it.", "消息太长；请删短一些。"),
+    "not_an_image": (
+        "This is not an image that the browser can read; choose a PNG, JPEG or WebP file.",
+        "浏览器读不了这个图片；请选择 PNG、JPEG 或 WebP 文件。",
+    ),
+    "text_too_long": (
+        "The message has {length} characters, and {most} is the most; shorten it.",
+        "消息有 {length} 个字符，最多 {most} 个；请删短一些。",
+    ),
 }

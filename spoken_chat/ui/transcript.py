@@ -42,6 +42,8 @@ class Page:
         self.opened = opened
         self.messages: list[Message] = []
         self.closed = False
+        self.conversation = 0
+        """How often the person began anew."""
         self.news = asyncio.Event()
         """Set by the next change. Whoever waits for one takes it before they look at what is there."""
         self._claims = 0
@@ -87,7 +89,8 @@ class Page:
         return claim == self._claims
 
     def clear(self) -> None:
-        """An empty page."""
+        """An empty page, for another conversation."""
+        self.conversation += 1
         self.messages.clear()
         self._handed_in.clear()
         self._waiting.clear()

@@ -81,8 +81,8 @@ class Scale:
 
 def waterfalls(turns: Sequence[Turn], language: str) -> str:
     """The latest of `turns`, newest first."""
-    shown = [(number, turn, marks) for number, turn in enumerate(turns, 1) if (marks := _since_speech_end(turn))]
-    shown = shown[-MOST_SHOWN:]
+    known = [(number, turn, _since_speech_end(turn)) for number, turn in enumerate(turns, 1)]
+    shown = [one for one in known if _has_bars(one[2])][-MOST_SHOWN:]
     scale = _scale([marks for _, _, marks in shown])
     if scale is None:
         return ""
@@ -98,6 +98,11 @@ def _since_speech_end(turn: Turn) -> dict[str, float]:
     marks = turn.timeline.marks
     zero = marks.get("speech_end", marks.get("endpoint"))
     return {} if zero is None else {name: (at - zero) * 1000 for name, at in marks.items()}
+
+
+def _has_bars(marks: Mapping[str, float]) -> bool:
+    """Whether some stage of the turn both began and ended; a turn stopped before that would be an empty chart."""
+    return any(first in marks and last in marks for _, stages in ROWS for _, first, last, _ in stages)
 
 
 def _scale(turns: Sequence[Mapping[str, float]]) -> Scale | None:

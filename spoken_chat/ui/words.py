@@ -30,6 +30,10 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "The embedded model knows only English; to talk Chinese, give the app a model server or another GGUF model.",
         "内置的小模型只懂英语；要说中文，请给它配一个你自己的模型服务器，或另一个 GGUF 模型。",
     ),
+    "wait_refused": (
+        "The wait must be a number of seconds from {least:g} to {most:g}; it is {now:g} s now.",
+        "等待时间必须是 {least:g} 到 {most:g} 之间的秒数；现在是 {now:g} 秒。",
+    ),
     # the settings
     "settings": ("Settings", "设置"),
     "detection": ("End of your turn", "怎样算说完"),

@@ -13,7 +13,7 @@ import opencc
 import pytest
 
 from spoken_chat.asr import cuda, whisper
-from spoken_chat.asr.whisper import NOTHING, WhisperRecognizer, is_made_up, without_loop
+from spoken_chat.asr.whisper import NOTHING, WhisperRecognizer, is_made_up, without_echo, without_loop
 from spoken_chat.asr.whisper_weights import model_folder
 from spoken_chat.audio import ASR_RATE, FloatPcm
 from spoken_chat.bench.asr import errors, plain
@@ -54,6 +54,27 @@ def test_a_loop_that_was_cut_in_its_middle_is_seen_too():
 @pytest.mark.parametrize("tokens", [[], [1], [5, 5, 5], [1, 2, 3, 1, 2, 3, 1, 2, 3], [4, 4, 4, 4, 9], list(range(50))])
 def test_speech_that_repeats_a_word_or_two_is_left_alone(tokens):
     assert without_loop(tokens) == tokens
+
+
+@pytest.mark.parametrize(
+    "tokens, kept",
+    [
+        ([1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 5, 6, 7]),
+        ([9, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5], [9, 1, 2, 3, 4, 5, 6, 7, 8]),
+        ([9, 8, 1, 2, 3, 1, 2, 3, 1, 2, 3, 4], [9, 8, 1, 2, 3]),
+        ([1, 2, 3, 1, 2, 3, 1, 2, 3, 4], []),
+        ([7, 7, 7, 7, 7], []),
+        ([5, 7, 7, 7, 7, 7], [5, 7]),
+    ],
+    ids=["a sentence twice", "its beginning again", "a word in a loop", "only a loop", "one syllable", "at the end"],
+)
+def test_a_draft_does_not_say_its_end_again(tokens, kept):
+    assert without_echo(tokens) == kept
+
+
+@pytest.mark.parametrize("tokens", [[], [1], [1, 2, 1, 2], [7, 7, 7], [1, 2, 3, 4, 9, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
+def test_what_people_do_repeat_stays_in_a_draft(tokens):
+    assert without_echo(tokens) == tokens
 
 
 def test_only_doubtful_words_in_what_sounds_empty_are_made_up():

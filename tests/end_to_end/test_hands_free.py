@@ -23,7 +23,7 @@ from tests.support import speech
 from tests.support.app import Served, served
 from tests.support.browser import chromium
 from tests.support.engines import ScriptedSynthesizer
-from tests.support.panel_page import PLAIN_MICROPHONE, paste, picture, write
+from tests.support.panel_page import PLAIN_MICROPHONE, notices, paste, picture, shows, write
 
 pytestmark = pytest.mark.browser
 TIMEOUT_MS = 25_000
@@ -142,6 +142,29 @@ def test_a_lost_connection_comes_back_to_the_same_conversation(app: Served, open
     has_turns(page, 2)
     assert [turn["status"] for turn in exported(app, page)] == ["completed", "completed"]
     assert len(app.engines.brain.requests[-1]) >= 4, "the model sees the turn from before the break"
+
+
+def test_after_the_app_was_started_again_one_tap_begins_another_conversation(tmp_path: Path) -> None:
+    with chromium(microphone=microphone(tmp_path / "mic.wav", (-1, 2.5, -60))) as browser:
+        page = browser.new_context(permissions=["microphone"]).new_page()
+        page.set_default_timeout(TIMEOUT_MS)
+        with served() as before:
+            page.goto(before.url)
+            page.wait_for_selector('#status [data-status="ready"]')
+            write(page, "hello before")
+            has_turns(page, 1)
+        state_is(page, "lost")
+        with served(port=int(before.url.rsplit(":", 1)[1])) as after:
+            shows(page, "as after a restart")
+            assert len(notices(page)) == 1
+            page.click(".talk-button")
+            state_is(page, "off")
+            assert notices(page) == [] and "hello before" not in page.inner_text(".talk")
+            write(page, "hello after")
+            has_turns(page, 1)
+            assert [turn["transcript"] for turn in exported(after, page)] == ["hello after"]
+            page.wait_for_function("() => !document.querySelector('#transcript').innerText.includes('before')")
+            assert len(after.talks) == 1
 
 
 def test_a_denied_microphone_is_said_and_typing_still_works(app: Served, open_page: Talk) -> None:

@@ -1,19 +1,10 @@
 """Items over the official client: images, told history, cutting, deleting, showing."""
 
 import base64
-import io
 
 import pytest
-from PIL import Image
 
-from tests.support.realtime import Client, Wire, encoded, said, tone, wire
-
-
-def picture(colour: str = "red") -> dict[str, str]:
-    out = io.BytesIO()
-    Image.new("RGB", (320, 240), colour).save(out, "PNG")
-    url = "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()
-    return {"type": "input_image", "image_url": url}
+from tests.support.realtime import Client, Wire, encoded, picture, said, tone, wire
 
 
 async def test_an_image_goes_with_the_words_beside_it(server: Wire) -> None:

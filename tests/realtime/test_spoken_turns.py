@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.support.engines import chat_error
-from tests.support.realtime import Client, Wire, encoded, said, tone
+from tests.support.realtime import Client, Wire, encoded, picture, said, tone
 
 FIXED = {"type": "server_vad", "silence_duration_ms": 300}
 
@@ -209,6 +209,69 @@ async def test_sound_and_messages_that_wait_are_answered_together(server: Wire) 
     assert server.engines.brain.requests[-1][-1]["content"] == "what is your name in one word"
     heard = client.of("conversation.item.input_audio_transcription.completed")
     assert [event["transcript"] for event in heard] == ["what is your name"]
+
+
+async def test_each_of_several_committed_sounds_gets_word_of_its_transcription(server: Wire) -> None:
+    async with server.client() as client:
+        await client.by_hand()
+        names = []
+        for number in range(1, 4):
+            await client.sound(0.5)
+            await client.send("input_audio_buffer.commit")
+            await client.next("conversation.item.done")
+            names.append(client.of("input_audio_buffer.committed")[number - 1]["item_id"])
+        await client.send("response.create")
+        await client.next("response.done")
+    (heard,) = client.of("conversation.item.input_audio_transcription.completed")
+    assert heard["item_id"] == names[-1]
+    elsewhere = client.of("conversation.item.input_audio_transcription.failed")
+    assert [event["item_id"] for event in elsewhere] == names[:-1]
+    assert all(event["error"]["code"] == "transcribed_together" for event in elsewhere)
+    assert all(names[-1] in event["error"]["message"] for event in elsewhere)
+
+
+async def test_a_commit_in_the_middle_of_speech_leaves_no_item_without_word_of_it(server: Wire) -> None:
+    async with server.client() as client:
+        await fixed(client)
+        await client.speak(0.8)
+        await client.send("input_audio_buffer.commit")
+        await client.next("input_audio_buffer.committed")
+        await client.speak(0.8)
+        await client.silence_until(client.next("response.done"))
+    committed = {event["item_id"] for event in client.of("input_audio_buffer.committed")}
+    told = [
+        event["item_id"]
+        for kind in ("completed", "failed")
+        for event in client.of(f"conversation.item.input_audio_transcription.{kind}")
+    ]
+    assert len(committed) == 2 and sorted(told) == sorted(committed)
+
+
+async def test_what_is_being_said_when_detection_is_switched_off_waits_for_the_commit(server: Wire) -> None:
+    async with server.client() as client:
+        await fixed(client)
+        await client.speak(0.8)
+        started = await client.next("input_audio_buffer.speech_started")
+        await client.by_hand()
+        await client.speak(0.5)
+        await client.send("input_audio_buffer.commit")
+        await client.send("response.create")
+        response = (await client.next("response.done"))["response"]
+    assert response["status"] == "completed"
+    assert [event["item_id"] for event in client.of("input_audio_buffer.committed")] == [started["item_id"]]
+    assert len(server.engines.ears.heard[-1]) / 16_000 >= 1.2
+
+
+async def test_a_client_learns_from_the_response_that_its_image_was_not_seen(server: Wire) -> None:
+    server.engines.brain.vision = False
+    async with server.client() as client:
+        await client.write(picture(), said("what is it?"))
+        await client.send("response.create")
+        response = (await client.next("response.done"))["response"]
+        plain = await client.ask("and now?")
+    (sentence,) = response["metadata"].values()
+    assert "only your words were sent" in sentence
+    assert plain["metadata"] is None
 
 
 async def test_several_people_talk_at_once_each_with_their_own_conversation(server: Wire) -> None:

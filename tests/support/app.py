@@ -63,8 +63,11 @@ class Served:
 
 
 @contextmanager
-def served(*, hold_loading: bool = False, **settings: object) -> Iterator[Served]:
-    """Serve the app until the block ends; it must stop cleanly. `hold_loading` waits for `engines.loaded`."""
+def served(*, hold_loading: bool = False, port: int = 0, **settings: object) -> Iterator[Served]:
+    """Serve the app until the block ends; it must stop cleanly. `hold_loading` waits for `engines.loaded`.
+
+    `port` 0 is a free one.
+    """
     engines = ScriptedEngines(load(**settings))
     if hold_loading:
         engines.loaded.clear()
@@ -72,7 +75,7 @@ def served(*, hold_loading: bool = False, **settings: object) -> Iterator[Served
     config = uvicorn.Config(
         app,
         host="127.0.0.1",
-        port=0,
+        port=port,
         log_level="warning",
         timeout_graceful_shutdown=1,
         ws_max_size=largest_message(engines.settings),

@@ -66,6 +66,7 @@ def panel_json(**changes: Any) -> str:
         "words": panel_words(changes.get("language", "en")),
         "ready": True,
         "detection": "adaptive",
+        "conversation": "a.0",
         "limits": {"image_max_bytes": 2_000_000, "text_max_chars": 200},
     }
     return json.dumps({**value, **changes})
@@ -238,6 +239,14 @@ def words(response: str, text: str) -> Event:
 def done(response: str, status: str = "completed") -> Event:
     """The reply was made whole, or stopped."""
     return {"type": "response.done", "response": {"id": response, "status": status}}
+
+
+def failed(response: str, code: str, message: str) -> Event:
+    details = {"type": "failed", "error": {"type": "server_error", "code": code, "message": message}}
+    return {
+        "type": "response.done",
+        "response": {"id": response, "status": "failed", "status_details": details, "output": []},
+    }
 
 
 def turn_event(kind: str, name: str, marks: dict[str, float], figures: dict[str, str], **about: Any) -> Event:

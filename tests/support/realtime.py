@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import io
 import json
 import threading
 import time
@@ -22,6 +23,7 @@ import uvicorn
 from fastapi import FastAPI
 from openai.resources.realtime.realtime import AsyncRealtimeConnection
 from openai.types.realtime import RealtimeServerEvent
+from PIL import Image
 from pydantic import BaseModel, TypeAdapter
 
 from spoken_chat.audio import TTS_RATE, FloatPcm
@@ -323,6 +325,14 @@ class Client:
 def said(text: str) -> dict[str, Any]:
     """A part of text."""
     return {"type": "input_text", "text": text}
+
+
+def picture(colour: str = "red") -> dict[str, str]:
+    """A part of a message: an image."""
+    out = io.BytesIO()
+    Image.new("RGB", (320, 240), colour).save(out, "PNG")
+    url = "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()
+    return {"type": "input_image", "image_url": url}
 
 
 def tone(seconds: float, level: float = 0.9) -> FloatPcm:

@@ -3,7 +3,7 @@
 import pytest
 
 from spoken_chat.events import AudioOut
-from spoken_chat.talk.events import Ducked, Silenced, SpeechStarted, TurnStarted, UtteranceDropped
+from spoken_chat.talk.events import Caption, Ducked, Silenced, SpeechStarted, TurnStarted, UtteranceDropped
 from spoken_chat.talk.options import TalkOptions
 from spoken_chat.turn import Utterance
 from tests.support.engines import ScriptedRecognizer, ScriptedSynthesizer
@@ -190,6 +190,35 @@ def test_speech_soon_after_the_endpoint_goes_on_with_the_same_turn() -> None:
     assert len(one.session.turns) == 1 and len(one.history) == 1
     assert one.session.turns[0].circumstances.reopened == 1
     assert len(one.recognizer.heard[-1]) / 16000 >= 2.0, "both pieces of speech"
+
+
+def test_the_captions_of_a_turn_that_goes_on_begin_with_what_was_said_before() -> None:
+    async def script(one: Talking) -> None:
+        await one.speak(1.0)
+        await one.silence(0.6)
+        await one.speak(1.0)
+        await one.silence(0.8)
+        await one.until_ended()
+
+    one = talking(script, synthesizer=long_voice())
+    started = one.of(SpeechStarted)[-1]
+    captions = [event.stable for event in one.of(Caption) if event.utterance == started.utterance]
+    assert captions and all(stable.startswith("what is your name") for stable in captions)
+
+
+def test_handed_in_by_hand_a_turn_that_went_on_holds_all_of_it() -> None:
+    async def script(one: Talking) -> None:
+        await one.speak(1.0)
+        await one.silence(0.6)
+        await one.speak(1.0)
+        await one.talk.commit()
+        await one.talk.say(Utterance(text="in one word"))
+        await one.until_ended()
+
+    one = talking(script, synthesizer=long_voice())
+    assert [event.reason for event in one.of(UtteranceDropped)] == ["reopened"]
+    assert len(one.recognizer.heard[-1]) / 16000 >= 2.0, "both pieces of speech"
+    assert one.history[-1][0] == "what is your name in one word"
 
 
 def test_speech_while_a_reply_is_still_thought_of_goes_on_with_the_same_turn() -> None:

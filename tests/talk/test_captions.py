@@ -121,7 +121,7 @@ def test_captions_can_be_switched_off() -> None:
 
 def test_while_a_key_is_held_there_are_captions_too() -> None:
     async def script(one: Talking) -> None:
-        one.talk.options = dataclasses.replace(one.talk.options, detection="manual")
+        await one.talk.configure(dataclasses.replace(one.talk.options, detection="manual"))
         await one.speak(2.0)
         name = await one.talk.commit()
         assert {event.utterance for event in one.of(Caption)} == {name}

@@ -6,7 +6,7 @@ import pytest
 
 from spoken_chat.events import AudioOut, Heard
 from spoken_chat.talk.events import SpeechStarted, SpeechStopped, TurnStarted, UtteranceDropped
-from spoken_chat.talk.options import TalkOptions
+from spoken_chat.talk.options import Detection, TalkOptions
 from spoken_chat.turn import Utterance
 from tests.support.engines import ScriptedRecognizer
 from tests.support.talking import ScriptedEars, Talking, talking
@@ -132,13 +132,56 @@ def test_by_hand_the_detector_ends_nothing_and_a_commit_is_answered() -> None:
 def test_options_can_change_while_somebody_speaks() -> None:
     async def script(one: Talking) -> None:
         await one.speak(0.5)
-        one.talk.options = dataclasses.replace(one.talk.options, detection="manual")
+        await one.talk.configure(dataclasses.replace(one.talk.options, detection="manual"))
         await one.speak(0.5)
+        await one.silence(2.0)
+        assert one.of(TurnStarted) == []
+        name = await one.talk.commit()
+        assert [event.utterance for event in one.of(SpeechStarted)] == [name]
+        await one.talk.say(Utterance())
+        await one.until_ended()
+
+    one = talking(script)
+    assert one.of(UtteranceDropped) == []
+    assert len(one.recognizer.heard[0]) / 16000 == pytest.approx(3.0, abs=0.35), "what was said before is in it"
+
+
+def test_back_from_by_hand_what_was_not_handed_in_is_forgotten() -> None:
+    async def script(one: Talking) -> None:
+        await one.talk.configure(dataclasses.replace(one.talk.options, detection="manual"))
+        await one.speak(0.5)
+        await one.talk.configure(dataclasses.replace(one.talk.options, detection="adaptive"))
         await one.silence(2.0)
 
     one = talking(script)
-    assert [event.reason for event in one.of(UtteranceDropped)] == ["cleared"]
     assert one.of(TurnStarted) == []
+    assert one.recognizer.heard == []
+
+
+@pytest.mark.parametrize("after", ["manual", "fixed", "adaptive"])
+@pytest.mark.parametrize("moment", [0.1, 0.25, 0.35])
+def test_a_change_of_detection_in_a_pause_never_gives_the_next_words_the_answer_to_others(
+    moment: float, after: Detection
+) -> None:
+    async def script(one: Talking) -> None:
+        await one.speak(1.0)
+        await one.silence(moment)  # work on a guess has begun by then, or not
+        await one.talk.configure(dataclasses.replace(one.talk.options, detection=after))
+        await one.silence(3.0)
+        await one.talk.configure(dataclasses.replace(one.talk.options, detection="fixed"))
+        await one.speak(2.0)
+        await one.silence(2.0)
+        await one.until_ended()
+
+    one = talking(script, options=TalkOptions(detection="fixed", wait=0.6))
+    names = {event.utterance for event in one.of(TurnStarted)}
+    dropped = {event.utterance for event in one.of(UtteranceDropped)}
+    assert not names & dropped
+    last = one.of(TurnStarted)[-1]
+    assert last.utterance == one.of(SpeechStarted)[-1].utterance
+    assert len(one.recognizer.heard[-1]) / 16000 > 1.8
+    assert one.model.closed <= len(one.model.requests)
+    assert one.session.turns[-1].metrics.endpoint_delay_ms < 1000
 
 
 def test_without_automatic_answers_an_utterance_waits_until_it_is_asked_for() -> None:
@@ -158,15 +201,15 @@ def test_while_a_key_is_held_a_turn_ends_by_hand_and_afterwards_as_before() -> N
     before = TalkOptions(detection="fixed", wait=0.9, barge_in=False)
 
     async def script(one: Talking) -> None:
-        one.talk.hold(True)
-        one.talk.hold(True)
+        await one.talk.hold(True)
+        await one.talk.hold(True)
         await one.speak(1.0)
         await one.silence(2.0)
         assert one.of(TurnStarted) == []
         await one.talk.commit()
         await one.talk.say(Utterance())
-        one.talk.hold(False)
-        one.talk.hold(False)
+        await one.talk.hold(False)
+        await one.talk.hold(False)
         assert one.talk.options == before
         await one.until_ended()
 

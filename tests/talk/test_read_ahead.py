@@ -1,5 +1,7 @@
 """The model reads the history while the person speaks."""
 
+from spoken_chat.persona import load_personas
+from spoken_chat.settings import ROOT
 from spoken_chat.turn import Utterance
 from tests.support.engines import ScriptedModel, chat_error
 from tests.support.talking import Talking, talking
@@ -58,3 +60,32 @@ def test_its_answer_is_neither_told_nor_spoken_nor_kept() -> None:
     one = talking(script, model=None)
     assert isinstance(one.model, ScriptedModel)
     assert one.endings == [] and one.synthesizer.requests == [] and one.history == []
+
+
+def test_another_personas_prefix_is_read_as_soon_as_it_is_chosen() -> None:
+    other = next(persona for persona in load_personas(ROOT / "persona").values() if persona.language == "zh")
+
+    async def script(one: Talking) -> None:
+        await one.talk.choose(one.session.persona, one.session.voice)
+        await one.silence(0.5)
+        assert one.model.requests == [], "the same persona's prefix is there already"
+        await one.talk.choose(other, other.voices[0])
+        await one.silence(0.5)
+
+    (ahead,) = talking(script).model.requests
+    assert ahead[0]["content"] == other.prefix
+
+
+def test_a_guess_for_the_persona_of_before_is_dropped() -> None:
+    other = next(persona for persona in load_personas(ROOT / "persona").values() if persona.language == "zh")
+
+    async def script(one: Talking) -> None:
+        await one.speak(1.0)
+        await one.silence(0.3)
+        await one.talk.choose(other, other.voices[0])
+        await one.silence(0.8)
+        await one.until_ended()
+
+    one = talking(script)
+    assert one.model.requests[-1][0]["content"] == other.prefix
+    assert one.session.turns[0].circumstances.speculation != "hit"

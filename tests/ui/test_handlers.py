@@ -159,11 +159,15 @@ async def test_a_wait_that_another_one_must_follow_moves_it_on_the_page_too(visi
     assert await visitor.handlers.choose_option("wait_finished", 2.0, visitor.request) == {}
 
 
-@pytest.mark.parametrize("value", [None, math.nan, "soon"])
-async def test_a_wait_that_cannot_be_is_not_taken(visitor: Visitor, value: object) -> None:
-    before = visitor.talk_of_page.talk.options
-    assert await visitor.handlers.choose_option("wait", value, visitor.request) == {}
-    assert visitor.talk_of_page.talk.options == before
+@pytest.mark.parametrize("value, kept", [(None, 0.6), (math.nan, 0.6), ("soon", 0.6), (99, 5.0), (-3, 0.2)])
+async def test_a_wait_that_cannot_be_is_put_right_with_one_sentence(
+    visitor: Visitor, value: object, kept: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentences: list[str] = []
+    monkeypatch.setattr(gr, "Warning", sentences.append)
+    assert await visitor.handlers.choose_option("wait", value, visitor.request) == {"wait": kept}
+    assert visitor.talk_of_page.talk.options.wait == kept
+    assert sentences == [f"The wait must be a number of seconds from 0.2 to 5; it is {kept:g} s now."]
 
 
 # A recording
@@ -325,8 +329,6 @@ CALLS: dict[str, Callable[[Handlers, gr.Request], Any]] = {
     "choose_persona": lambda handlers, request: handlers.choose_persona("robin", request),
     "choose_voice": lambda handlers, request: handlers.choose_voice("", request),
     "choose_option": lambda handlers, request: handlers.choose_option("barge_in", True, request),
-    "restart": lambda handlers, request: handlers.restart(request),
-    "refresh": lambda handlers, request: handlers.refresh(request),
     "answer_recording": lambda handlers, request: empty(handlers.answer_recording("x.wav", NOT_CUT, request)),
 }
 
@@ -338,6 +340,27 @@ async def test_a_page_that_is_gone_is_told_to_reload(visitor: Visitor, call: str
         await CALLS[call](visitor.handlers, visitor.request)
     assert "reload" in str(caught.value.message)
     assert caught.value.print_exception is False
+
+
+async def test_starting_anew_gives_a_page_that_the_app_does_not_know_a_conversation(handlers: Handlers) -> None:
+    request = gr.Request(session_hash="of a page from before the app was started again", headers={})
+    updates = await handlers.restart(request)
+    token = json.loads(updates["panel"])["token"]
+    assert handlers.registry.by_token(token) is not None
+    assert updates["transcript"] and updates["again"] is None
+    await handlers.close_page(request)
+    assert len(handlers.registry) == 0
+
+
+async def test_starting_anew_empties_the_panel_too(visitor: Visitor) -> None:
+    before = json.loads(visitor.opened["panel"])
+    after = json.loads((await visitor.handlers.restart(visitor.request))["panel"])
+    assert after["token"] == before["token"] and after["conversation"] != before["conversation"]
+
+
+async def test_of_a_page_that_is_gone_only_the_panel_speaks(visitor: Visitor) -> None:
+    await visitor.handlers.close_page(visitor.request)
+    assert await visitor.handlers.refresh(visitor.request) == {}
 
 
 async def test_a_page_without_a_session_is_told_to_reload(handlers: Handlers) -> None:

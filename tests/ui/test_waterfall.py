@@ -108,10 +108,11 @@ def test_the_latest_turns_are_shown_newest_first_with_their_numbers() -> None:
     assert shown[0].find("figcaption")[0].text.startswith(f"#{MOST_SHOWN + 3} ·")
 
 
-def test_a_turn_that_failed_before_any_stage_ended_is_an_empty_chart_beside_the_others() -> None:
-    first, second = charts(waterfalls([turn_with(), turn_with({}, None)], "en"))
-    assert stages(first) == []
-    assert stages(second) != []
+def test_a_turn_in_which_no_stage_came_to_its_end_has_no_chart() -> None:
+    stopped = turn_with({"endpoint": 3.0, "asr_start": 3.0})
+    chart, older = charts(waterfalls([turn_with(), stopped, turn_with({}, None), turn_with()], "en"))
+    assert [one.find("figcaption")[0].text[:2] for one in (chart, older)] == ["#4", "#1"]
+    assert waterfalls([stopped], "en") == ""
 
 
 def test_before_anything_took_time_there_is_nothing_to_show() -> None:

@@ -97,7 +97,7 @@ class Desk:
 
     async def _open(self, request: Answer) -> Answer:
         opened = self._registry.open()
-        opened.talk.options = dataclasses.replace(opened.talk.options, **request["options"])
+        await opened.talk.configure(dataclasses.replace(opened.talk.options, **request["options"]))
         return {"token": opened.token}
 
     async def _close(self, request: Answer) -> Answer:

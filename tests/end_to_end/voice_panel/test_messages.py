@@ -87,6 +87,10 @@ def test_large_images_are_made_smaller_and_what_cannot_be_sent_is_said(open_pane
     page = open_panel()
     attach(page, b"text", "text/plain")
     shows(page, "not an image")
+    page.click(".talk-notice button")
+    attach(page, b"no PNG, whatever its name says")
+    shows(page, "not an image")
+    assert page.is_hidden(".talk-thumb")
     attach(page, b"0" * 2_000_001)
     shows(page, "too large")
     noise = np.random.default_rng(0).integers(0, 256, (250, 2200, 3), np.uint8)
@@ -97,7 +101,7 @@ def test_large_images_are_made_smaller_and_what_cannot_be_sent_is_said(open_pane
     page.wait_for_selector(".talk-thumb img[src^='data:image/jpeg']")
     assert page.evaluate("document.querySelector('.talk-thumb img').naturalWidth") == 1600
     write(page, "x" * 201)
-    shows(page, "too long")
+    shows(page, "has 201 characters, and 200 is the most")
     assert server.types == []
 
 

@@ -68,6 +68,21 @@ def test_space_in_the_text_box_is_a_space(open_panel: Open, server: PanelServer)
     assert server.tokens == [], "and connects nothing"
 
 
+def test_choosing_by_hand_while_somebody_talks_closes_the_microphone(open_panel: Open, server: PanelServer) -> None:
+    page = open_panel()
+    talk(page, server)
+    server.send({"type": "input_audio_buffer.speech_started", "item_id": "i", "audio_start_ms": 1})
+    state_is(page, "hearing")
+    page.evaluate("value => window.harness.set(value)", panel_json(detection="manual"))
+    state_is(page, "off")
+    shows(page, "Hold to talk")
+    assert page.get_attribute(".talk", "data-talking") == "false"
+    server.wait("input_audio_buffer.clear")
+    server.forget()
+    page.wait_for_timeout(300)
+    assert len(server.sound()) == 0
+
+
 def test_by_hand_the_large_button_is_held(open_panel: Open, server: PanelServer) -> None:
     server.greeting = [{"type": "session.created", "session": session(None)}]
     page = open_panel(value=panel_json(detection="manual"))

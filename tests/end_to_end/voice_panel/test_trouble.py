@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.support.browser import QUIET, executable
-from tests.support.panel_harness import TOKEN, PanelServer
+from tests.support.panel_harness import TOKEN, PanelServer, failed, panel_json, turn_started
 from tests.support.panel_page import Open, notices, reply, shows, state_is, talk, write
 
 pytestmark = pytest.mark.browser
@@ -113,5 +113,56 @@ def test_a_conversation_that_is_gone_is_not_asked_for_again(open_panel: Open, se
     page = open_panel()
     write(page, "hello")
     state_is(page, "lost")
-    shows(page, "This conversation has ended; reload.")
+    shows(page, "as after a restart")
+    assert len(notices(page)) == 1
     assert page.input_value("[data-part=text]") == "hello"
+
+
+def test_after_the_app_was_started_again_one_tap_gives_another_conversation(
+    open_panel: Open, server: PanelServer
+) -> None:
+    page = open_panel()
+    talk(page, server)
+    server.send({"type": "input_audio_buffer.speech_started", "item_id": "i", "audio_start_ms": 1})
+    state_is(page, "hearing")
+    server.refuse = (1008, [])
+    server.drop()
+    shows(page, "as after a restart")
+    assert len(notices(page)) == 1
+    assert page.locator(".talk-dots").count() == 0, "nobody is heard any more"
+    shows(page, "Ended")
+    page.keyboard.down("Space")
+    page.keyboard.up("Space")
+    asked = len(server.tokens)
+    page.click(".talk-button")
+    page.wait_for_function("window.harness.triggered.includes('renew')")
+    assert len(server.tokens) == asked, "the old conversation is not asked for again"
+    server.refuse = None
+    page.evaluate("value => window.harness.set(value)", panel_json(token="another", conversation="b.0"))
+    state_is(page, "off")
+    assert server.tokens[-1] == "another" and notices(page) == []
+    talk(page, server)
+
+
+def test_a_failed_answer_leaves_no_empty_answer_behind(open_panel: Open, server: PanelServer) -> None:
+    page = open_panel()
+    write(page, "hello")
+    server.wait("response.create")
+    server.send(turn_started("a"), failed("resp_a", "llm_busy", "The model is busy."))
+    shows(page, "The model is busy.")
+    assert page.locator("[data-who=reply]").count() == 0
+    reply(server, "b")
+    state_is(page, "speaking")
+    assert notices(page) == [], "the next turn goes well: what was wrong is old news"
+
+
+def test_another_conversation_empties_the_panel(open_panel: Open, server: PanelServer) -> None:
+    page = open_panel(value=panel_json(conversation="a.0"))
+    page.keyboard.press("Space")
+    page.wait_for_selector(".talk-notice")
+    write(page, "hello")
+    reply(server, "a")
+    shows(page, "reply a")
+    page.evaluate("value => window.harness.set(value)", panel_json(conversation="a.1"))
+    page.wait_for_function("document.querySelector('.talk-captions').dataset.empty === 'true'")
+    assert notices(page) == [] and "hello" not in page.inner_text(".talk")
