@@ -1,6 +1,8 @@
 // Where a message is written and an image is added: by the button, by pasting, by dropping.
 import { picture, PictureError } from "./picture.js";
 
+const KEPT = "spoken-chat-text";
+
 export class Composer {
   // `parts`: form, text, file, attach, thumb, thumbImage, remove; `dropZone` takes dropped files.
   // `onSend(message)`: false when it cannot go out now; then it stays where it is, and goes out with `retry()`.
@@ -41,6 +43,9 @@ export class Composer {
       this.taken(event, event.dataTransfer);
     });
     this.dropZone = dropZone;
+    window.addEventListener("pagehide", () => stored((storage) => storage.setItem(KEPT, parts.text.value)), { signal });
+    parts.text.value ||= stored((storage) => storage.getItem(KEPT)) ?? "";
+    this.fit();
   }
 
   send() {
@@ -110,5 +115,15 @@ export class Composer {
   fit() {
     this.parts.text.style.height = "auto";
     this.parts.text.style.height = `${this.parts.text.scrollHeight}px`;
+  }
+}
+
+// What `act` returns of the tab's own storage, which outlives a reload; null where the browser gives a page none.
+function stored(act) {
+  try {
+    return act(window.sessionStorage);
+  } catch (error) {
+    if (error instanceof DOMException) return null;
+    throw error;
   }
 }

@@ -13,17 +13,15 @@ const LOUD = 0.25; // RMS at which the level's ring is full
 
 let running = null;
 
-// `element`, `props` and `watch` are Gradio's own of the component; `refresh()` asks for the rest of the page anew,
-// `renew()` for another conversation.
+// `element`, `props` and `watch` are Gradio's own of the component; `refresh()` asks for the rest of the page anew.
 export function start(host) {
   running?.close();
   running = new Panel(host);
 }
 
 class Panel {
-  constructor({ element, props, watch, refresh, renew }) {
+  constructor({ element, props, watch, refresh }) {
     this.redraw = refresh;
-    this.renew = renew;
     this.conversation = null;
     this.closing = new AbortController();
     this.words = {};
@@ -128,7 +126,7 @@ class Panel {
   pressed() {
     if (!this.ready) return;
     if (this.talk.connection.status === "refused") {
-      this.renew();
+      location.reload(); // a page has one conversation, and Gradio's side of this one is gone too
       return;
     }
     if (this.byHand) return;

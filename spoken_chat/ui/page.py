@@ -175,9 +175,13 @@ def _wire(demo: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
         trigger_mode="multiple",
         **QUIET,
     )
-    anew: Parts = {"fn": plain(handlers.restart), "outputs": [*everything, parts["again"]], "js": SILENCE_JS, **QUIET}
-    gr.on([parts["restart"].click, parts["transcript"].clear], **anew)
-    parts["panel"].renew(**anew)
+    gr.on(
+        [parts["restart"].click, parts["transcript"].clear],
+        plain(handlers.restart),
+        outputs=[*everything, parts["again"]],
+        js=SILENCE_JS,
+        **QUIET,
+    )
     # One input each: a voice sent along with a new persona would still be one of the old persona's.
     parts["persona"].input(
         plain(handlers.choose_persona),

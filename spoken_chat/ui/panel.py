@@ -42,14 +42,12 @@ BADGES: Final = (
 
 ON_LOAD: Final = """
 import(new URL("talk-assets/panel.js?v=VERSION", location.href).href)
-  .then((panel) => panel.start({ element, props, watch,
-    refresh: () => trigger("refresh", {}), renew: () => trigger("renew", {}) }));
+  .then((panel) => panel.start({ element, props, watch, refresh: () => trigger("refresh", {}) }));
 """
 
 
 def voice_panel() -> gr.HTML:
-    """The component. Its value is what `panel_value` makes; its event `refresh` asks for the rest of the page anew,
-    and `renew` for another conversation.
+    """The component. Its value is what `panel_value` makes; its event `refresh` asks for the rest of the page anew.
 
     The template never changes, so that Gradio draws it once: words and figures are set as text by the scripts.
     """

@@ -131,17 +131,17 @@ def test_after_the_app_was_started_again_one_tap_gives_another_conversation(
     assert len(notices(page)) == 1
     assert page.locator(".talk-dots").count() == 0, "nobody is heard any more"
     shows(page, "Ended")
+    asked = len(server.tokens)
     page.keyboard.down("Space")
     page.keyboard.up("Space")
-    asked = len(server.tokens)
-    page.click(".talk-button")
-    page.wait_for_function("window.harness.triggered.includes('renew')")
+    page.fill("[data-part=text]", "half a sentence")
+    server.refuse, server.value = None, panel_json(token="another", conversation="b.0")
+    with page.expect_navigation():
+        page.click(".talk-button")
     assert len(server.tokens) == asked, "the old conversation is not asked for again"
-    server.refuse = None
-    page.evaluate("value => window.harness.set(value)", panel_json(token="another", conversation="b.0"))
-    state_is(page, "off")
-    assert server.tokens[-1] == "another" and notices(page) == []
+    page.wait_for_function("document.querySelector('[data-part=text]')?.value === 'half a sentence'")
     talk(page, server)
+    assert server.tokens[-1] == "another" and notices(page) == []
 
 
 def test_a_failed_answer_leaves_no_empty_answer_behind(open_panel: Open, server: PanelServer) -> None:
