@@ -202,8 +202,9 @@ def _wire(demo: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
         )
 
 
-def _components(parts: Parts, updates: Updates) -> dict[Any, Any]:
-    return {parts[name]: value for name, value in updates.items()}
+def _components(parts: Parts, updates: Updates) -> Any:
+    """`updates` as Gradio wants them, which takes an empty dict for a value."""
+    return {parts[name]: value for name, value in updates.items()} or gr.skip()
 
 
 def _by_part(parts: Parts) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -211,7 +212,7 @@ def _by_part(parts: Parts) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
     def wrap(handler: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(handler)
-        async def run(*arguments: Any) -> dict[Any, Any]:
+        async def run(*arguments: Any) -> Any:
             return _components(parts, await handler(*arguments))
 
         return run
@@ -220,7 +221,7 @@ def _by_part(parts: Parts) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def _chooser(parts: Parts, handlers: Handlers, name: str) -> Callable[..., Any]:
-    async def choose(value: Any, request: gr.Request) -> dict[Any, Any]:
+    async def choose(value: Any, request: gr.Request) -> Any:
         return _components(parts, await handlers.choose_option(name, value, request))
 
     return choose
@@ -229,7 +230,7 @@ def _chooser(parts: Parts, handlers: Handlers, name: str) -> Callable[..., Any]:
 def _by_part_streaming(parts: Parts) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def wrap(handler: Callable[..., AsyncIterator[Updates]]) -> Callable[..., Any]:
         @functools.wraps(handler)
-        async def run(*arguments: Any) -> AsyncIterator[dict[Any, Any]]:
+        async def run(*arguments: Any) -> AsyncIterator[Any]:
             async for updates in handler(*arguments):
                 yield _components(parts, updates)
 

@@ -6,6 +6,7 @@ The microphone hears recorded or synthesised speech from a file; recognition, mo
 from __future__ import annotations
 
 import json
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,6 +20,8 @@ from playwright.sync_api import Page
 from spoken_chat.audio import ASR_RATE
 from spoken_chat.audio.pcm import to_pcm16, wav_bytes
 from spoken_chat.talk.ears import Ears
+from spoken_chat.talk.registry import OpenTalk
+from spoken_chat.ui.options import SWITCHES
 from tests.support import speech
 from tests.support.app import Served, served
 from tests.support.browser import chromium
@@ -83,6 +86,21 @@ def exported(app: Served, page: Page) -> list[dict[str, Any]]:
 
 def has_turns(page: Page, count: int) -> None:
     page.wait_for_function("count => document.querySelectorAll('#table tr[data-turn]').length === count", arg=count)
+
+
+def talk_of(app: Served, page: Page) -> OpenTalk:
+    """The talk of the page, by the address of its export."""
+    session_id = (page.get_attribute("#table a[download]", "href") or "").split("/")[2]
+    opened = app.talks.by_session(session_id)
+    assert opened is not None
+    return opened
+
+
+def true_soon(page: Page, condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT_MS / 1000
+    while not condition():
+        assert time.monotonic() < deadline
+        page.wait_for_timeout(20)
 
 
 def v2v_is_shown(page: Page) -> None:
@@ -197,9 +215,7 @@ def test_holding_space_leaves_the_pages_settings_as_they_are(app: Served, open_p
     page.keyboard.up("Space")
     has_turns(page, 1)
     assert exported(app, page)[0]["kind"] == "push_to_talk"
-    session_id = (page.get_attribute("#table a[download]", "href") or "").split("/")[2]
-    opened = app.talks.by_session(session_id)
-    assert opened is not None and opened.talk.options.detection == "fixed"
+    assert talk_of(app, page).talk.options.detection == "fixed"
 
 
 def test_a_pasted_image_reaches_the_model_with_the_words_under_it(app: Served, open_page: Talk) -> None:
@@ -228,6 +244,36 @@ def test_two_tabs_are_two_conversations_that_know_nothing_of_each_other(app: Ser
         assert len(exported(app, page)) == 1
     two.close()
     assert not any("the first" in str(asked) and "the second" in str(asked) for asked in app.engines.brain.requests)
+
+
+def test_every_setting_can_be_changed_also_to_nonsense_without_a_complaint_in_the_log(
+    app: Served, open_page: Talk, capfd: pytest.CaptureFixture[str]
+) -> None:
+    page = open_page(-1)
+    write(page, "hello")
+    has_turns(page, 1)
+    opened = talk_of(app, page)
+    page.click("#settings button")
+    for name in SWITCHES:
+        before = getattr(opened.talk.options, name)
+        page.locator(f"#{name} input").set_checked(not before)
+        true_soon(page, lambda name=name, before=before: getattr(opened.talk.options, name) is not before)
+    for typed, kept in (("", "0.4"), ("99", "5"), ("1.5", "1.5")):
+        page.fill("#wait_finished input[type=number]", typed)
+        page.press("#wait_finished input[type=number]", "Enter")
+        page.wait_for_function(
+            "kept => document.querySelector('#wait_finished input[type=number]').value === kept", arg=kept
+        )
+    for detection in ("manual", "fixed", "adaptive"):
+        page.locator(f"#detection input[value={detection}]").check()
+        true_soon(page, lambda detection=detection: opened.talk.options.detection == detection)
+    page.click("#voice input")
+    page.locator("[role=option]").last.click()
+    true_soon(page, lambda: opened.session.voice == opened.session.persona.voices[-1])
+    write(page, "hello again")
+    has_turns(page, 2)
+    written = "".join(capfd.readouterr())
+    assert "Traceback" not in written and "UserWarning" not in written
 
 
 def test_on_a_phone_the_whole_page_fits_and_can_be_used(open_page: Talk) -> None:
