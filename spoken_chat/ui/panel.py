@@ -56,7 +56,6 @@ def voice_panel() -> gr.HTML:
         html_template=(SCRIPTS / "panel.html").read_text(encoding="utf-8"),
         js_on_load=ON_LOAD.replace("VERSION", _version()),
         apply_default_css=False,
-        padding=False,
         elem_id="voice-panel",
     )
 
