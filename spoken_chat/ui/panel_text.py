@@ -19,7 +19,7 @@ PANEL_WORDS: Final[dict[str, tuple[str, str]]] = {
     "begin": ("Start to talk", "开始对话"),
     "end": ("End the talk", "结束对话"),
     "again": ("Connect again", "重新连接"),
-    "renew": ("Start a new conversation", "开始新的对话"),
+    "renew": ("Open a new conversation", "打开新的对话"),
     "hold": ("Hold to talk", "按住说话"),
     "hold_short": ("Hold", "按住"),
     "mute": ("Mute", "静音"),
@@ -70,16 +70,16 @@ PANEL_WORDS: Final[dict[str, tuple[str, str]]] = {
         "麦克风打不开，可能正被别的程序占用；请关掉那个程序再点一次，或者打字。",
     ),
     "lost": (
-        "The connection was lost; trying again. The conversation goes on where it was.",
-        "连接断了，正在重连；对话会从原处继续。",
+        "The connection was lost; trying again. The conversation goes on where it was, unless the app was restarted.",
+        "连接断了，正在重连；只要应用没有重启，对话会从原处继续。",
     ),
     "taken_over": (
         "This conversation goes on in another tab; tap the button to bring it back here.",
         "这段对话转到了另一个标签页；点按钮可以拿回来。",
     ),
     "refused": (
-        "The app does not know this conversation any more, as after a restart; tap the button to start a new one.",
-        "应用里已经没有这段对话（可能重新启动过）；请点按钮开始新的对话。",
+        "The app does not know this conversation any more, as after a restart; tap the button to open a new one.",
+        "应用里已经没有这段对话（可能重新启动过）；请点按钮打开新的对话。",
     ),
     "hold_longer": ("Keep holding while you speak, then let go.", "说话时请一直按住，说完再松开。"),
     "hold_lost": (
