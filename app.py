@@ -72,7 +72,6 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
         settings = knobs.from_arguments(parsed)
-        print("".join(f"{sentence}\n" for sentence in knobs.unknown_variables()), end="", file=sys.stderr)
         app = create_app(Engines(settings))
         listener = listen(settings.host, settings.port)
     except ChatError as error:

@@ -43,9 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
     try:
         run: Run = parsed.run
-        settings = knobs.from_arguments(parsed)
-        print("".join(f"{sentence}\n" for sentence in knobs.unknown_variables()), end="", file=sys.stderr)
-        return run(parsed, settings)
+        return run(parsed, knobs.from_arguments(parsed))
     except ChatError as error:
         print(error.message, file=sys.stderr)
         return 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -133,11 +134,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def from_arguments(arguments: argparse.Namespace) -> Settings:
-    """Settings from the environment, overridden by the command line. Raises ChatError with one clear sentence."""
+    """Settings from the environment, overridden by the command line. Raises ChatError with one clear sentence.
+
+    Variables that look like settings and are none are told on stderr.
+    """
     given = {
         key.removeprefix("setting_"): value for key, value in vars(arguments).items() if key.startswith("setting_")
     }
-    return load(**given)
+    settings = load(**given)
+    for sentence in unknown_variables():
+        print(sentence, file=sys.stderr)
+    return settings
 
 
 def unknown_variables(environment: Mapping[str, str] = os.environ) -> list[str]:

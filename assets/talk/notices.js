@@ -7,14 +7,12 @@ export class Notices {
   constructor(root) {
     this.root = root;
     this.lines = new Map();
-    this.timers = new Map();
     this.dismissLabel = "";
   }
 
   // `passing`: it goes away by itself.
   show(key, text, passing = false) {
     this.clear(key);
-    if (passing) this.timers.set(key, setTimeout(() => this.clear(key), READ_MS));
     const line = document.createElement("div");
     line.className = "talk-notice";
     line.dataset.key = key;
@@ -27,14 +25,15 @@ export class Notices {
     close.addEventListener("click", () => this.clear(key));
     line.append(sentence, close);
     this.root.append(line);
-    this.lines.set(key, line);
+    this.lines.set(key, { line, timer: passing ? setTimeout(() => this.clear(key), READ_MS) : 0 });
     if (this.lines.size > MOST) this.clear(this.lines.keys().next().value);
   }
 
   clear(key) {
-    clearTimeout(this.timers.get(key));
-    this.timers.delete(key);
-    this.lines.get(key)?.remove();
+    const shown = this.lines.get(key);
+    if (!shown) return;
+    clearTimeout(shown.timer);
+    shown.line.remove();
     this.lines.delete(key);
   }
 

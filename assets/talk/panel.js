@@ -109,8 +109,7 @@ class Panel {
     const release = () => this.talk.release();
     holdBySpace({ enabled: () => this.ready, press, release, signal });
     holdByButton(hold, { enabled: () => this.ready, press, release, signal });
-    const holds = () => this.ready && this.byHand && this.talk.connection.status !== "refused";
-    holdByButton(button, { enabled: holds, press, release, signal });
+    holdByButton(button, { enabled: () => this.ready && this.byHand && !this.gone, press, release, signal });
     for (const name of ["pointerdown", "pointerup", "keydown"]) {
       // Whatever is tapped first lets sound out, also of a reply that something else on the page asks for.
       document.addEventListener(name, () => this.talk.sound.unlock(), { signal, capture: true, passive: true });
@@ -119,13 +118,18 @@ class Panel {
     on(window, "online", () => this.talk.connection.status === "lost" && this.talk.connection.connect());
   }
 
+  // Whether the app does not know the conversation any more.
+  get gone() {
+    return this.talk.connection.status === "refused";
+  }
+
   get byHand() {
     return this.talk.detection === "manual";
   }
 
   pressed() {
     if (!this.ready) return;
-    if (this.talk.connection.status === "refused") {
+    if (this.gone) {
       location.reload(); // a page has one conversation, and Gradio's side of this one is gone too
       return;
     }
@@ -178,12 +182,11 @@ class Panel {
     panel.dataset.ready = String(this.ready);
     panel.dataset.byHand = String(this.byHand);
     panel.dataset.talking = String(active);
-    const refused = this.talk.connection.status === "refused";
-    const word = !this.ready ? "loading" : refused ? "refused" : name === "off" && this.byHand ? "off_by_hand" : name;
+    const word = !this.ready ? "loading" : this.gone ? "refused" : name === "off" && this.byHand ? "off_by_hand" : name;
     const said = this.words[`state_${word}`] ?? "";
     if (state.textContent !== said) state.textContent = said;
     button.disabled = !this.ready;
-    const act = refused ? "renew" : facts.link === "lost" ? "again" : this.byHand ? "hold" : active ? "end" : "begin";
+    const act = this.gone ? "renew" : facts.link === "lost" ? "again" : this.byHand ? "hold" : active ? "end" : "begin";
     button.setAttribute("aria-label", this.words[act] ?? "");
     button.title = this.words[act] ?? "";
     button.setAttribute("aria-pressed", String(active));

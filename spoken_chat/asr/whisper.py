@@ -350,9 +350,7 @@ def is_made_up(no_speech: float, log_probability: float) -> bool:
 def without_loop(tokens: Sequence[int]) -> list[int]:
     """`tokens` up to the first round of what they repeat at their end at least three times; else all of them."""
     for period in range(1, len(tokens) // 3 + 1):
-        same = 0
-        while same < len(tokens) - period and tokens[-1 - same] == tokens[-1 - same - period]:
-            same += 1
+        same = _said_again(tokens, period)
         if same >= max(2 * period, _LOOP_TOKENS):
             return list(tokens[: len(tokens) - same])
     return list(tokens)
@@ -366,10 +364,16 @@ def without_echo(tokens: Sequence[int]) -> list[int]:
     for cut in range(min(3, len(tokens))):
         end = len(tokens) - cut
         for period in range(1, end):
-            same = 0
-            while same < end - period and tokens[end - 1 - same] == tokens[end - 1 - same - period]:
-                same += 1
+            same = _said_again(tokens[:end], period)
             looped = same >= 2 * period and same >= _ECHO_TOKENS - 1
             if looped or (cut == 0 and same >= _ECHO_TOKENS):
                 return [] if looped and end - same == period else list(tokens[: end - same])
     return list(tokens)
+
+
+def _said_again(tokens: Sequence[int], period: int) -> int:
+    """How many of the last tokens are the same as those `period` places before them."""
+    same = 0
+    while same < len(tokens) - period and tokens[-1 - same] == tokens[-1 - same - period]:
+        same += 1
+    return same

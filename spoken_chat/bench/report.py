@@ -33,12 +33,17 @@ def median(values: Sequence[float]) -> Median:
     return Median(statistics.median(values), len(values), min(values), max(values))
 
 
+def middle(values: Sequence[float]) -> float | None:
+    """The median of `values` alone; None when there are none."""
+    return statistics.median(values) if values else None
+
+
 def spread(values: Sequence[float], digits: int = 0) -> str:
     """Such as `162 ms (62 to 200, n = 10)`; `not measured` of no values."""
     if not values:
         return "not measured"
-    middle = median(values)
-    return f"{middle.value:.{digits}f} ms ({middle.low:.{digits}f} to {middle.high:.{digits}f}, n = {middle.n})"
+    found = median(values)
+    return f"{found.value:.{digits}f} ms ({found.low:.{digits}f} to {found.high:.{digits}f}, n = {found.n})"
 
 
 @dataclass(frozen=True)

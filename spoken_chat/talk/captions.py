@@ -122,7 +122,7 @@ class Captions:
             self._failed = True
             log.warning("there are no more captions of this utterance: %s", error.message)
             return
-        except Exception:
+        except Exception:  # the event loop logs it; the next chunk must not begin another draft that fails the same way
             self._failed = True
             raise
         if piece.closed:

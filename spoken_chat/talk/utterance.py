@@ -54,7 +54,7 @@ class Waiting:
         self.spoken_at = given.spoken_at if not self.sounds else None
         if given.audio is not None:
             self.sounds.append(given.audio)
-        self.text = "\n".join(text for text in (self.text, given.text) if text)
+        self.text = _lines(self.text, given.text)
         self.image = given.image or self.image
         self.utterance = utterance
 
@@ -64,7 +64,7 @@ class Waiting:
         whole = dataclasses.replace(
             given,
             audio=joined(sounds) if sounds else None,
-            text="\n".join(text for text in (self.text, given.text) if text),
+            text=_lines(self.text, given.text),
             image=given.image or self.image,
             spoken_at=given.spoken_at if given.audio is not None else self.spoken_at,
         )
@@ -94,8 +94,12 @@ def continued(before: Utterance, now: Utterance) -> Utterance:
         spoken_at = (before.spoken_at[0], now.spoken_at[1])
     return Utterance(
         audio=joined(sounds) if sounds else None,
-        text="\n".join(text for text in (before.text, now.text) if text),
+        text=_lines(before.text, now.text),
         image=now.image or before.image,
         received_at=now.received_at,
         spoken_at=spoken_at,
     )
+
+
+def _lines(*texts: str) -> str:
+    return "\n".join(text for text in texts if text)

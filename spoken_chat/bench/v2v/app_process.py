@@ -71,8 +71,8 @@ class WatchedEngines(Engines):
     async def stages(self, needed: Sequence[StageName] = STAGES) -> Stages:
         """The engines, watched."""
         stages = await super().stages(needed)
-        watched = WatchedRecognizer(stages.recognizer, self._lag), WatchedSynthesizer(self.synthesizer, self._lag)
-        return Stages(watched[0], stages.model, watched[1])
+        ears, mouth = WatchedRecognizer(stages.recognizer, self._lag), WatchedSynthesizer(self.synthesizer, self._lag)
+        return Stages(ears, stages.model, mouth)
 
 
 class Desk:

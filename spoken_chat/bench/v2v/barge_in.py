@@ -77,7 +77,7 @@ async def _over(
             await client.until(CLEARED, since)
         ducked_at = _first(client, DUCK, since)
         flushed_at = _first(client, CLEARED, since)
-        lost = await asyncio.to_thread(_lost, base_url) if flushed_at else []
+        lost = await asyncio.to_thread(_lost, base_url) if flushed_at is not None else []
     await app.ask("close", token=token)
     return interruption(began_at, ducked_at, flushed_at, lost)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import statistics
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from spoken_chat.bench.report import Target, at_least, at_most, median, spread, table
+from spoken_chat.bench.report import Target, at_least, at_most, median, middle, spread, table
 from spoken_chat.bench.scripted_server import MODEL, Schedule, ServerProcess
 from spoken_chat.bench.v2v.app_process import AppProcess
 from spoken_chat.bench.v2v.turns import Spoken, spoken_turn
@@ -113,17 +112,13 @@ def report(found: Sequence[Compared], lags: Sequence[float], embedded: Sequence[
     targets = [at_most(f"V2V at most {RATIO} of the simple pipeline's", ours.value / simple.value, RATIO)]
     saved = [share for one in found if (share := one.saved_percent) is not None]
     name = f"share of the window saved on hits (n = {len(saved)}) at least {SAVED:.0f} %"
-    targets.append(at_least(name, _middle(saved), SAVED, "%"))
+    targets.append(at_least(name, middle(saved), SAVED, "%"))
     missed = [one for one in found if one.paused.dropped_starts > one.ours.dropped_starts and not one.paused.reopened]
-    cost = _middle([one.paused.v2v_ms / one.ours.v2v_ms for one in missed])
+    cost = middle([one.paused.v2v_ms / one.ours.v2v_ms for one in missed])
     targets.append(at_most(f"V2V after a miss (n = {len(missed)}) at most {MISS_COST} of one without", cost, MISS_COST))
     name = f"event-loop lag p99 under {LAG_MS:.0f} ms while recognition or synthesis runs (n = {len(lags)})"
     targets.append(at_most(name, percentile(list(lags), 0.99), LAG_MS, "ms"))
     return "\n".join(lines), targets
-
-
-def _middle(values: Sequence[float]) -> float | None:
-    return statistics.median(values) if values else None
 
 
 def as_data(found: Sequence[Compared], embedded: Sequence[Spoken]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
-from spoken_chat.bench.report import Target, at_most, median, spread
+from spoken_chat.bench.report import Target, at_most, middle, spread
 from spoken_chat.bench.v2v.app_process import AppProcess
 from spoken_chat.bench.v2v.client import connected
 from spoken_chat.bench.v2v.scripted import Delays
@@ -50,8 +50,7 @@ def report(tried: Sequence[Spoken], without: Sequence[Spoken]) -> tuple[str, lis
         f"scripted GPU delays: V2V less its endpoint delay {spread(right, 1)} on hits, of {len(tried)} turns; "
         f"{spread([one.v2v_ms - one.endpoint_delay_ms for one in without])} without speculation"
     )
-    middle = median(right).value if right else None
-    return text, [at_most(f"on hits under {HIDDEN_MS:.0f} ms", middle, HIDDEN_MS, "ms")]
+    return text, [at_most(f"on hits under {HIDDEN_MS:.0f} ms", middle(right), HIDDEN_MS, "ms")]
 
 
 async def added(utterances: Sequence[Utterance], at_once: int) -> tuple[str, list[Target], list[float]]:
