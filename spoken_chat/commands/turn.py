@@ -82,10 +82,10 @@ def _utterance(arguments: argparse.Namespace, settings: Settings) -> Utterance:
     path = Path(given)
     if len(given) < LONGEST_PATH and path.is_file():
         return Utterance(audio=read_speech(path, settings), image=image)
-    if len(given) < LONGEST_PATH and path.is_dir():
-        raise ChatError("no_such_file", f"{given} is a folder; give the path of an audio file, or plain words.")
     if not given.strip() and image is None:
         raise ChatError("nothing_said", "There is nothing to send; give an audio file, words or an image.")
+    if given.strip() and len(given) < LONGEST_PATH and path.is_dir():
+        raise ChatError("no_such_file", f"{given} is a folder; give the path of an audio file, or plain words.")
     if path.suffix.lower() in AUDIO_SUFFIXES and " " not in given:
         raise ChatError("no_such_file", f"There is no file {given}; give the path of an audio file, or plain words.")
     return Utterance(text=check_text(given, settings), image=image)

@@ -95,6 +95,7 @@ async def test_text_received_before_a_connection_breaks_is_printed_all_the_same(
         (["turn", "missing.wav"], "missing.wav"),
         (["turn", "/tmp"], "folder"),
         (["turn", "  "], "nothing to send"),
+        (["turn", ""], "nothing to send"),
         (["turn", "hi", "--image", "missing.png"], "missing.png"),
         (["turn", "hi", "--persona", "nobody"], "nobody"),
         (["turn", "hi", "--port", "x"], "--port"),
