@@ -65,6 +65,27 @@ class Settings(BaseSettings):
         0, "threads the embedded server writes with (0: all cores but one, so that the voice has one)", ge=0
     )
 
+    llm_engine: Literal["auto", "vllm", "embedded"] = _knob(
+        "auto", "who answers without --base-url: a vLLM started here, the embedded model, or what is there"
+    )
+    llm_keep_warm: float = _knob(
+        20.0, "a vLLM server unused for this long reads the persona again while a page is open (0: never)", ge=0
+    )
+    vllm_python: str = _knob("", "Python that has vLLM (default: .venv-vllm, else this one)")
+    vllm_model: str = _knob(
+        "low-latency", "what vLLM serves: low-latency, anchor, base (see README), a repository or a folder"
+    )
+    vllm_port: int = _knob(8000, "port of that server; one that already serves the model there is used", ge=1, le=65535)
+    vllm_profile: Literal["auto", "text", "image"] = _knob("auto", "text saves memory (auto: by the card's memory)")
+    vllm_context_tokens: int = _knob(12_288, "context window that vLLM serves", ge=1024)
+    vllm_max_num_seqs: int = _knob(6, "conversations that vLLM works on at once", ge=1)
+    vllm_images: int = _knob(4, "images of one prompt that vLLM sets memory aside for", ge=1)
+    vllm_mtp: int = _knob(0, "tokens that the model's own head guesses ahead (0: none)", ge=0, le=8)
+    vllm_tensor_parallel: int = _knob(1, "GPUs that the weights are spread over", ge=1)
+    vllm_gpu_memory: float | None = _knob(None, "share of the GPU's memory that vLLM may fill", gt=0, le=1)
+    vllm_arguments: str = _knob("", "further arguments for vllm serve; they replace those of the recipe")
+    vllm_patience: float = _knob(900.0, "longest start of vLLM without a new line in its log", gt=0)
+
     asr_model: str = _knob("packaged", "faster-whisper model: packaged, a name such as small, or a folder")
     asr_device: Literal["auto", "cpu", "cuda"] = _knob("auto", "where speech recognition runs")
     asr_threads: int = _knob(0, "threads of speech recognition (0: one per core, at most 8)", ge=0)

@@ -15,7 +15,7 @@ import selectors
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import TracebackType
@@ -70,6 +70,8 @@ class Request:
     """Set when the client went away before the answer was complete."""
     finished: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the answer was sent to its end."""
+    raw: bytes = b""
+    """The body as it came."""
 
 
 def event(data: Mapping[str, Any]) -> bytes:
@@ -155,7 +157,9 @@ class ScriptedServer:
         self.requests: list[Request] = []
         """Every request so far, also those for the model list."""
         self.connections = 0
-        self.models = models or model_list({"id": MODEL, "owned_by": "vllm", "max_model_len": 4096})
+        self.models = models or model_list({"id": MODEL, "owned_by": "scripted", "max_model_len": 4096})
+        self.others: dict[str, Callable[[Request], Answer | None]] = {}
+        """What other paths answer, by path; None leaves a request to what is served without it."""
         self._answers = list(answers) or [Schedule().answer()]
         self._arrived = asyncio.Event()
         self._server: asyncio.Server | None = None
@@ -218,6 +222,8 @@ class ScriptedServer:
         """Record `request` and choose its answer."""
         self.requests.append(request)
         self._arrived.set()
+        if request.path in self.others and (answer := self.others[request.path](request)) is not None:
+            return answer
         if request.path.endswith("/models"):
             return self.models
         if request.path.endswith("/lost"):
@@ -271,7 +277,7 @@ class _Connection(asyncio.Protocol):
             return
         body, self._buffer = rest[:length], rest[length:]
         method, path, _ = first.split(" ")
-        self._request = Request(method, path, headers, json.loads(body) if body else None, self._number, due)
+        self._request = Request(method, path, headers, json.loads(body) if body else None, self._number, due, raw=body)
         answer = self._server.received(self._request)
         self._answering = asyncio.get_running_loop().create_task(self._play(self._request, answer, due))
 

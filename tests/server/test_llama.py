@@ -14,10 +14,12 @@ import pytest_asyncio
 
 from spoken_chat.errors import ChatError
 from spoken_chat.llm import StreamEnd, TextDelta
-from spoken_chat.llm.openai_chat import ModelInfo, OpenAIChat
+from spoken_chat.llm.dialect import ModelInfo
+from spoken_chat.llm.openai_chat import OpenAIChat
 from spoken_chat.server.gguf import model_file
 from spoken_chat.server.llama import CONTEXT_TOKENS, LlamaServer
 from spoken_chat.settings import ROOT, Settings
+from tests.support.processes import runs
 
 pytestmark = pytest.mark.engines
 
@@ -41,14 +43,6 @@ async def server() -> AsyncIterator[LlamaServer]:
     server = LlamaServer(Settings())
     yield server
     await server.stop()
-
-
-def runs(pid: int) -> bool:
-    """Whether the process exists and is not merely waiting to be collected."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 async def until(condition: Callable[[], bool]) -> None:
