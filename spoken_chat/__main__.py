@@ -1,4 +1,4 @@
-"""The command line: `python -m spoken_chat turn|bench|doctor`."""
+"""The command line: `python -m spoken_chat turn|vllm|bench|doctor`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spoken_chat import settings as knobs
 from spoken_chat.bench import asr as bench_asr
 from spoken_chat.bench import overhead as bench_overhead
 from spoken_chat.bench.v2v import command as bench_v2v
-from spoken_chat.commands import doctor, turn
+from spoken_chat.commands import doctor, turn, vllm
 from spoken_chat.errors import ChatError
 from spoken_chat.settings import Settings
 
@@ -27,6 +27,7 @@ def build_parser() -> argparse.ArgumentParser:
     _command(
         commands, "doctor", "say what is installed and which engines would be used", doctor.add_arguments, doctor.run
     )
+    _command(commands, "vllm", "serve the model with vLLM, or print how", vllm.add_arguments, vllm.run)
     bench = commands.add_parser("bench", help="measure", description="Measure; figures are ratios from one run.")
     benches = bench.add_subparsers(required=True, metavar="BENCH")
     _command(benches, "asr", "the short-window recogniser against transcribe()", bench_asr.add_arguments, bench_asr.run)

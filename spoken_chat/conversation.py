@@ -49,13 +49,19 @@ def user_message(text: str, image: ImagePart | None) -> dict[str, Any]:
 class Conversation:
     """The finished turns of one person, and which of them the model still sees.
 
-    When the history outgrows `budget` tokens, it is cut to half the budget at once rather than one turn at a time:
-    every cut changes the prompt behind the persona prefix and so empties the server's prefix cache for it.
+    When the history outgrows `budget` tokens, its images are replaced by `image_word`, all at once; when that is not
+    enough, it is cut to half the budget, at once rather than one turn at a time: every such change empties the server's
+    prefix cache for what stands behind it. Of a prompt's images at most `most_images` are sent; when there are more,
+    the older half is replaced.
     """
 
     budget: int = 8000
     exchanges: list[Exchange] = field(default_factory=list)
     first_visible: int = 0
+    images_from: int = 0
+    """Images of exchanges before this one are only a word."""
+    most_images: int = 4
+    image_word: str = "[image]"
 
     def add(self, exchange: Exchange) -> None:
         """Keep a finished turn."""
@@ -71,6 +77,7 @@ class Conversation:
                 if not reply:
                     del self.exchanges[index]
                     self.first_visible = min(self.first_visible, len(self.exchanges))
+                    self.images_from = min(self.images_from, len(self.exchanges))
                     return None
                 self.exchanges[index] = dataclasses.replace(exchange, reply=reply)
                 return self.exchanges[index]
@@ -79,7 +86,7 @@ class Conversation:
     def clear(self) -> None:
         """Forget everything."""
         self.exchanges.clear()
-        self.first_visible = 0
+        self.first_visible = self.images_from = 0
 
     def messages(
         self, prefix: str, text: str, image: ImagePart | None, examples: Sequence[tuple[str, str]] = ()
@@ -91,15 +98,27 @@ class Conversation:
         """
         shown = [Exchange(user, reply) for user, reply in examples]
         fixed = _cost(prefix) + _cost(text) + (image.tokens if image else 0) + sum(map(_exchange_cost, shown))
-        visible = [_exchange_cost(exchange) for exchange in self.exchanges]
-        if fixed + sum(visible[self.first_visible :]) > self.budget:
-            self._cut(visible, max(0, self.budget - fixed) // 2)
+        self._fit_images(self.most_images - (image is not None))
+        if fixed + sum(self._costs()[self.first_visible :]) > self.budget:
+            self.images_from = len(self.exchanges)
+            if fixed + sum(self._costs()[self.first_visible :]) > self.budget:
+                self._cut(self._costs(), max(0, self.budget - fixed) // 2)
         messages: list[dict[str, Any]] = [{"role": "system", "content": prefix}]
-        for exchange in [*shown, *self.exchanges[self.first_visible :]]:
+        for exchange in [*shown, *self._as_sent()[self.first_visible :]]:
             messages.append(user_message(exchange.user_text, exchange.image))
             messages.append({"role": "assistant", "content": exchange.reply})
         messages.append(user_message(text, image))
         return messages
+
+    def hide_images(self) -> bool:
+        """Replace every image of the history by a word, after a server said there are too many.
+
+        False when none is left to replace.
+        """
+        if not any(exchange.image for exchange in self._as_sent()[self.first_visible :]):
+            return False
+        self.images_from = len(self.exchanges)
+        return True
 
     def shed(self) -> bool:
         """Hide the older half of what the model sees, after a server said the prompt is too long.
@@ -111,6 +130,26 @@ class Conversation:
             return False
         self.first_visible += (visible + 1) // 2
         return True
+
+    def _as_sent(self) -> list[Exchange]:
+        """The exchanges with the word in the place of the images that are not sent any more."""
+        return [
+            dataclasses.replace(one, user_text=f"{self.image_word} {one.user_text}".strip(), image=None)
+            if one.image is not None and index < self.images_from
+            else one
+            for index, one in enumerate(self.exchanges)
+        ]
+
+    def _costs(self) -> list[int]:
+        return [_exchange_cost(exchange) for exchange in self._as_sent()]
+
+    def _fit_images(self, most: int) -> None:
+        """Replace the older half of the history's images when there are more than `most`."""
+        start = max(self.first_visible, self.images_from)
+        seen = [index for index, one in enumerate(self.exchanges) if index >= start and one.image is not None]
+        if len(seen) > most:
+            kept = max(0, most) // 2
+            self.images_from = seen[-kept] if kept else seen[-1] + 1
 
     def _cut(self, costs: Sequence[int], target: int) -> None:
         while self.first_visible < len(costs) and sum(costs[self.first_visible :]) > target:

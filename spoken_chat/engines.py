@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,19 +12,17 @@ from typing import Any, Final, Literal
 
 from spoken_chat.asr import Recognizer
 from spoken_chat.asr.whisper import WhisperRecognizer
-from spoken_chat.conversation import Conversation
 from spoken_chat.errors import ChatError
-from spoken_chat.llm import ChatModel
-from spoken_chat.llm.openai_chat import OpenAIChat
+from spoken_chat.model_stage import ModelStage, choose_llm
 from spoken_chat.persona import Persona, PersonaVoice, default_for, load_personas
-from spoken_chat.server.llama import SLOTS, LlamaServer
 from spoken_chat.settings import Settings
+from spoken_chat.stage_state import StageState
+from spoken_chat.stages import Stages
 from spoken_chat.talk.ears import Ears
 from spoken_chat.tts import SpeechChunk, SpeechNotice, SpeechRequest, Synthesizer
 from spoken_chat.tts.edge import EdgeSynthesizer
 from spoken_chat.tts.fallback import FallbackSynthesizer
 from spoken_chat.tts.kokoro import KokoroSynthesizer
-from spoken_chat.turn import Stages
 
 log = logging.getLogger(__name__)
 
@@ -36,25 +33,6 @@ TTS_ENGINES: Final[dict[str, Callable[[Settings, Sequence[str]], Synthesizer]]] 
     ),
     "kokoro": KokoroSynthesizer,
 }
-
-WARM_UP: Final = {"zh": "你好！", "en": "Hello!"}
-"""What a model is asked before the first turn."""
-
-PASSING: Final = frozenset(
-    {
-        "llm_unreachable",
-        "llm_timeout",
-        "llm_stalled",
-        "llm_dropped",
-        "llm_busy",
-        "llm_server_error",
-        "llm_model_missing",
-    }
-)
-"""Faults of a model server that can go away by themselves."""
-
-RETRY_S: Final = 3.0
-"""How long to wait before a model server that was not there is asked again."""
 
 EMBEDDED_DEFAULTS: Final = {"llm_temperature": 0.3, "llm_max_tokens": 96}
 """What suits SmolLM2 where nothing else was asked for: hotter, it leaves the mood tag out and rambles."""
@@ -74,29 +52,6 @@ class Choice:
     why: str
 
 
-@dataclass
-class StageState:
-    """How far one stage is. `seconds` is how long its loading took, None while it loads.
-
-    `detail` is a fault or a notice in one English sentence, and `code` what it is called.
-    """
-
-    status: Literal["waiting", "loading", "ready", "failed"] = "waiting"
-    engine: str = ""
-    code: str = ""
-    detail: str = ""
-    seconds: float | None = None
-
-
-def choose_llm(settings: Settings) -> Choice:
-    """The model server: the one that was named, else the embedded one."""
-    if settings.llm_base_url:
-        return Choice("server", f"{settings.llm_base_url} was given")
-    if settings.llm_gguf:
-        return Choice("embedded", f"no server was given; the model {settings.llm_gguf} was")
-    return Choice("embedded", "no server was given (SPOKEN_CHAT_LLM_BASE_URL)" + _vllm_hint())
-
-
 def is_embedded_default(settings: Settings) -> bool:
     """Whether the packaged SmolLM2 answers."""
     return choose_llm(settings).engine == "embedded" and not settings.llm_gguf
@@ -108,12 +63,6 @@ def suited(settings: Settings) -> Settings:
         return settings
     unasked = {name: value for name, value in EMBEDDED_DEFAULTS.items() if name not in settings.model_fields_set}
     return settings.model_copy(update=unasked)
-
-
-def _vllm_hint() -> str:
-    if importlib.util.find_spec("vllm") is None:
-        return ""
-    return "; vllm is installed: start it as the README says and give its address"
 
 
 def choose_asr(settings: Settings) -> Choice:
@@ -147,12 +96,10 @@ class Engines:
         self.states: dict[StageName, StageState] = {name: StageState() for name in STAGES}
         self.personas = load_personas(settings.persona_dir)
         self.opening_persona = self._opening_persona()
-        self.llama: LlamaServer | None = None
-        self.chat: OpenAIChat | None = None
+        self.model = ModelStage(self.settings, self.states["llm"], self.personas, self.opening_persona)
         self.recognizer: Recognizer = ASR_ENGINES[choose_asr(settings).engine](settings)
         self.synthesizer: Synthesizer = make_synthesizer(settings, [self.opening_persona.language])
         self.listening = Ears()
-        self._restarting = asyncio.Lock()
 
     def _opening_persona(self) -> Persona:
         wanted = self.settings.persona
@@ -185,19 +132,17 @@ class Engines:
     @property
     def token_budget(self) -> int:
         """Tokens a prompt may have: the model's window less the longest reply."""
-        window = self.settings.llm_context_tokens or (self.chat.context_tokens if self.chat else None) or 4096
+        chat = self.model.chat
+        window = self.settings.llm_context_tokens or (chat.context_tokens if chat else None) or 4096
         return max(256, window - self.settings.llm_max_tokens)
 
     async def load(self, stages: Sequence[StageName] = STAGES) -> None:
         """Load `stages` side by side. A stage that fails says so in its state; nothing is raised."""
         await asyncio.gather(*(self._load_stage(name) for name in stages))
 
-    async def keep_trying(self) -> None:
-        """Ask a model server that was not there again and again, until it is; what only a person can mend is left."""
-        state = self.states["llm"]
-        while choose_llm(self.settings).engine == "server" and state.status == "failed" and state.code in PASSING:
-            await asyncio.sleep(RETRY_S)
-            await self._load_stage("llm", again=True)
+    async def load_model_again(self) -> None:
+        """Load the language model once more; its state keeps saying what is wrong until it works."""
+        await self._load_stage("llm", again=True)
 
     async def stages(self, needed: Sequence[StageName] = STAGES) -> Stages:
         """The engines for a turn that needs the stages `needed`. Raises ChatError while one of them loads.
@@ -205,12 +150,9 @@ class Engines:
         An embedded server that died is started again.
         """
         self.check_loaded(needed)
-        async with self._restarting:
-            if self.llama is not None and not self.llama.alive:
-                log.warning("the embedded model server ended; starting it again")
-                await self._load_llm()
-        assert self.chat is not None
-        return Stages(self.recognizer, self.chat, self.synthesizer)
+        await self.model.revive()
+        assert self.model.chat is not None
+        return Stages(self.recognizer, self.model.chat, self.synthesizer)
 
     def check_loaded(self, needed: Sequence[StageName]) -> None:
         """Raise the ChatError that says which of the stages `needed` cannot be used, and why."""
@@ -222,20 +164,14 @@ class Engines:
                 raise ChatError("still_loading", "The models are still loading; try again in a moment.")
 
     async def close(self) -> None:
-        """Close every connection, end the embedded server, and let the worker threads go."""
-        if self.chat is not None:
-            await self.chat.aclose()
-        if self.llama is not None:
-            await self.llama.stop()
+        """Close every connection, end the model server where it is ours, and let the worker threads go."""
+        await self.model.close()
         self.recognizer.close()
         self.synthesizer.close()
 
     def health(self) -> dict[str, Any]:
         """What /healthz answers of the stages."""
-        return {
-            name: {"status": state.status, "engine": state.engine, "detail": state.detail, "seconds": state.seconds}
-            for name, state in self.states.items()
-        }
+        return {name: state.as_dict() for name, state in self.states.items()}
 
     async def _load_stage(self, name: StageName, *, again: bool = False) -> None:
         """Load one stage; its state says how far it is. Tried `again`, it keeps saying what is wrong until it works."""
@@ -267,33 +203,7 @@ class Engines:
         return self.recognizer.name
 
     async def _load_llm(self) -> str:
-        base_url = self.settings.llm_base_url
-        embedded = choose_llm(self.settings).engine == "embedded"
-        if embedded:
-            self.llama = self.llama or LlamaServer(self.settings)
-            base_url = await self.llama.start()
-        if self.chat is not None:
-            await self.chat.aclose()
-        self.chat = chat = OpenAIChat(self.settings, base_url=base_url)
-        await chat.connect()
-        state = self.states["llm"]
-        state.code = state.detail = ""  # whatever was wrong with the server before is over
-        try:
-            # Both slots of our own server are to hold the prefix, and two requests at once go to one each.
-            await asyncio.gather(*(self._greet_model(chat) for _ in range(SLOTS if embedded else 1)))
-        except ChatError as error:
-            # A server that answers may do better in the next turn, which will tell its own fault.
-            state.code, state.detail = error.code, f"Its first reply failed: {error.message}"
-            log.warning("the model's first reply failed: %s", error.message)
-        return chat.name
-
-    async def _greet_model(self, chat: ChatModel) -> None:
-        """One whole reply before the first turn: it caches the persona prefix and warms the server's kernels."""
-        persona = self.opening_persona
-        messages = Conversation().messages(persona.prefix, WARM_UP[persona.language], None, persona.examples)
-        async with aclosing(chat.stream(messages)) as events:
-            async for _ in events:
-                continue
+        return await self.model.load()
 
     async def _load_tts(self) -> str:
         """Load the voices and speak one clause, so that a service out of reach is known before the first turn."""

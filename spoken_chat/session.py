@@ -12,10 +12,14 @@ from spoken_chat.circumstances import Order
 from spoken_chat.conversation import Conversation
 from spoken_chat.events import Ended, TurnEvent
 from spoken_chat.persona import Persona, PersonaVoice
-from spoken_chat.turn import Stages, Turn, Utterance
+from spoken_chat.stages import Stages
+from spoken_chat.turn import Turn, Utterance
 
 IDLE_S: Final = 60.0
 """After this long without a turn, caches may be cold: the next turn is marked."""
+
+IMAGE_WORD: Final = {"zh": "（图片）", "en": "[image]"}
+"""What the model reads in the place of an image that is no longer sent."""
 
 Emit = Callable[[TurnEvent], None]
 
@@ -27,12 +31,17 @@ class ChatSession:
     """
 
     def __init__(
-        self, persona: Persona, voice: PersonaVoice, budget: int, clock: Callable[[], float] = time.monotonic
+        self,
+        persona: Persona,
+        voice: PersonaVoice,
+        budget: int,
+        clock: Callable[[], float] = time.monotonic,
+        most_images: int = 4,
     ) -> None:
         self.id = secrets.token_urlsafe(12)
         self.persona = persona
         self.voice = voice
-        self.conversation = Conversation(budget=budget)
+        self.conversation = Conversation(budget, most_images=most_images, image_word=IMAGE_WORD[persona.language])
         self.turns: list[Turn] = []
         self._clock = clock
         self._current: tuple[Turn, asyncio.Task[None]] | None = None
@@ -44,7 +53,10 @@ class ChatSession:
         """Change who answers, from the next turn on; another persona starts with an empty history."""
         if persona.id != self.persona.id:
             # Not cleared: a turn that still runs is going to add what it said to the old one.
-            self.conversation = Conversation(budget=self.conversation.budget)
+            now = self.conversation
+            self.conversation = Conversation(
+                now.budget, most_images=now.most_images, image_word=IMAGE_WORD[persona.language]
+            )
         self.persona = persona
         self.voice = voice
 

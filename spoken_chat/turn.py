@@ -14,29 +14,20 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from spoken_chat.asr import Recognizer
 from spoken_chat.audio import TTS_RATE, FloatPcm
 from spoken_chat.circumstances import Circumstances, Kind
 from spoken_chat.conversation import Conversation, Exchange, ImagePart, heard_text
 from spoken_chat.errors import ChatError
 from spoken_chat.events import AudioOut, Ended, Heard, Mood, Notice, ReplyText, Status, TurnEvent
-from spoken_chat.llm import ChatModel, RequestSent, StreamEnd, TextDelta, Usage
+from spoken_chat.llm import RequestSent, StreamEnd, TextDelta, Usage
 from spoken_chat.llm.reply_filter import TagReader, ThinkFilter
 from spoken_chat.persona import Persona, PersonaVoice
 from spoken_chat.speaker import Speaker
+from spoken_chat.stages import Stages
 from spoken_chat.timeline import Metrics, Timeline, measure
-from spoken_chat.tts import SpeechChunk, SpeechEvent, SpeechRequest, SpeechStyle, Synthesizer
+from spoken_chat.tts import SpeechChunk, SpeechEvent, SpeechRequest, SpeechStyle
 from spoken_chat.tts.clauses import ClauseSplitter
 from spoken_chat.tts.spoken_text import SpokenText
-
-
-@dataclass(frozen=True)
-class Stages:
-    """The engines of a turn. Without a synthesiser the reply is only written."""
-
-    recognizer: Recognizer
-    model: ChatModel
-    synthesizer: Synthesizer | None
 
 
 @dataclass(frozen=True)
@@ -161,6 +152,7 @@ class Turn:
             "mood_compliant": self.mood_compliant,
             "spoken": [clause.spoken for clause in self.clauses],
             "image_tokens": self.image_tokens,
+            "prefix_missed": self.usage.prefix_missed if self.usage is not None else None,
             "engines": {
                 "asr": self._stages.recognizer.name if self.kind != "typed" else None,
                 "llm": self._stages.model.name,
@@ -292,6 +284,8 @@ class Turn:
                     raise
                 if error.code == "llm_no_vision" and self._image is not None:
                     self._look_away()
+                elif error.code == "llm_too_many_images" and self._conversation.hide_images():
+                    self._notice("images_cut", "The conversation's earlier images are no longer sent.")
                 elif error.code == "llm_context_overflow" and self._conversation.shed():
                     self._notice("history_cut", "The conversation grew too long; its oldest part is no longer sent.")
                 else:

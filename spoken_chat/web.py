@@ -23,6 +23,7 @@ from spoken_chat.engines import Engines
 from spoken_chat.realtime.route import add_realtime
 from spoken_chat.session import ChatSession
 from spoken_chat.settings import Settings
+from spoken_chat.supervisor import Supervisor
 from spoken_chat.talk.registry import TalkRegistry
 from spoken_chat.timeline import medians, percentiles
 from spoken_chat.ui.handlers import Handlers
@@ -88,9 +89,10 @@ class PageModules(StaticFiles):
         return response
 
 
-async def _load(engines: Engines) -> None:
+async def _run(engines: Engines, registry: TalkRegistry) -> None:
+    """Load the engines, then keep the model server going."""
     await engines.load()
-    await engines.keep_trying()
+    await Supervisor(engines.model, engines.load_model_again, lambda: len(registry)).run()
 
 
 def create_app(engines: Engines) -> FastAPI:
@@ -100,7 +102,7 @@ def create_app(engines: Engines) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        loading = asyncio.create_task(_load(engines), name="load engines")
+        loading = asyncio.create_task(_run(engines, registry), name="run engines")
         try:
             yield
         finally:
@@ -116,7 +118,9 @@ def create_app(engines: Engines) -> FastAPI:
     async def healthz() -> JSONResponse:
         """Ready, loading or failed, and what each stage says; 200 only when ready."""
         status = "ready" if engines.ready else "failed" if engines.failed else "loading"
-        body = {"status": status, "stages": engines.health(), "versions": versions()}
+        card = engines.model.card
+        server = card.as_dict() if card is not None else None
+        body = {"status": status, "stages": engines.health(), "server": server, "versions": versions()}
         return JSONResponse(body, status_code=200 if engines.ready else 503)
 
     @app.get("/v1/sessions/{session_id}/turns")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,10 +37,60 @@ def test_a_prompt_never_goes_over_budget_while_there_is_history_to_cut(turns: in
     assert sum(estimate_tokens(message["content"]) for message in messages) <= budget
 
 
-def test_images_count_against_the_budget() -> None:
-    plain = Conversation(1000, [Exchange("q", "a")] * 20)
-    seen = Conversation(1000, [Exchange("q", "a", IMAGE)] * 20)
-    assert len(seen.messages("p", "now", None)) < len(plain.messages("p", "now", None))
+def shown(conversation: Conversation, image: ImagePart | None = None) -> list[object]:
+    """The contents of the user's messages of the next prompt."""
+    return [one["content"] for one in conversation.messages("p", "now", image) if one["role"] == "user"]
+
+
+def with_images(images: int, budget: int, most_images: int = 100) -> Conversation:
+    return Conversation(budget, [Exchange(f"q{n}", "a", IMAGE) for n in range(images)], most_images=most_images)
+
+
+def test_images_stay_while_the_budget_allows() -> None:
+    assert [type(content) for content in shown(with_images(4, 2000))] == [list] * 4 + [str]
+
+
+def test_when_it_does_not_all_become_a_word_at_once_and_no_turn_is_cut() -> None:
+    conversation = with_images(10, 1200)
+    assert shown(conversation) == [*(f"[image] q{n}" for n in range(10)), "now"]
+    conversation.add(Exchange("new", "a", IMAGE))
+    assert isinstance(shown(conversation)[10], list), "a new image is seen"
+    assert shown(conversation)[:10] == [f"[image] q{n}" for n in range(10)], "what is cached is not changed"
+
+
+def test_turns_are_cut_when_words_in_place_of_images_are_not_enough() -> None:
+    conversation = with_images(100, 600)
+    assert 1 < len(shown(conversation)) < 60
+
+
+@pytest.mark.parametrize("now", [None, IMAGE])
+def test_of_more_images_than_a_prompt_may_have_the_older_become_a_word(now: ImagePart | None) -> None:
+    conversation = with_images(0, 10**6, most_images=4)
+    replaced = []
+    for number in range(12):
+        before = shown(conversation, now)
+        assert sum(isinstance(content, list) for content in before) <= 4
+        conversation.add(Exchange(f"q{number}", "a", IMAGE))
+        after = shown(conversation, now)
+        replaced.append(before[:-1] != after[: len(before) - 1])
+    assert 2 <= sum(replaced) <= 6, "in large steps"
+
+
+def test_a_server_that_takes_fewer_images_gets_none_of_the_history() -> None:
+    conversation = with_images(2, 10**6)
+    assert conversation.hide_images()
+    assert shown(conversation) == ["[image] q0", "[image] q1", "now"]
+    assert not conversation.hide_images()
+
+
+def test_the_word_is_that_of_the_conversation_and_forgetting_forgets_it() -> None:
+    conversation = with_images(2, 10**6)
+    conversation.image_word = "（图片）"
+    conversation.hide_images()
+    assert shown(conversation)[0] == "（图片） q0"
+    conversation.clear()
+    conversation.add(Exchange("q", "a", IMAGE))
+    assert isinstance(shown(conversation)[0], list)
 
 
 def test_shedding_hides_half_each_time_until_nothing_is_left() -> None:

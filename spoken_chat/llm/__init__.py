@@ -12,11 +12,22 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True)
 class Usage:
-    """The server's own token counts of one request; None where it did not say."""
+    """The server's own token counts of one request; None where it did not say.
+
+    `prefix_tokens`: how many of the prompt's a warm cache holds at least, by what is known of the persona prefix.
+    """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
+    prefix_tokens: int | None = None
+
+    @property
+    def prefix_missed(self) -> bool | None:
+        """Whether the cache did not hold the persona prefix; None where that is not known."""
+        if self.cached_tokens is None or self.prefix_tokens is None:
+            return None
+        return self.cached_tokens < self.prefix_tokens
 
 
 @dataclass(frozen=True)
@@ -59,10 +70,22 @@ class ChatModel(Protocol):
         """Whether the model sees images; None while nobody knows."""
         ...
 
+    @property
+    def reads_alone(self) -> bool:
+        """Whether `read` makes the server read and no more, so that it may be done whenever nobody waits."""
+        ...
+
     def stream(self, messages: Sequence[Message]) -> AsyncGenerator[ChatEvent, None]:
         """Send `messages`, yield RequestSent, the TextDeltas, then StreamEnd.
 
         Closing the generator closes the HTTP stream, so that the server stops too. Raises ChatError, also after
         some text was yielded.
+        """
+        ...
+
+    async def read(self, messages: Sequence[Message]) -> Usage | None:
+        """Have the server read `messages` for its cache; the last one is the user's, still empty.
+
+        The server's counts, None where it gives none. Raises ChatError.
         """
         ...

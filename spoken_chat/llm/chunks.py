@@ -29,7 +29,7 @@ def parse_chunk(data: str) -> Chunk:
     if document.get("error"):
         return Chunk(error=error_object(document))
     choices = document.get("choices") or []
-    usage = _usage(document.get("usage"))
+    usage = parse_usage(document.get("usage"))
     if not isinstance(choices, list):
         raise ValueError("choices is not a list")
     if not choices:
@@ -60,7 +60,8 @@ def _text(value: object) -> str:
     return value
 
 
-def _usage(value: object) -> Usage | None:
+def parse_usage(value: object) -> Usage | None:
+    """The `usage` object of an answer; None where there is none."""
     if not isinstance(value, dict):
         return None
     details = value.get("prompt_tokens_details")

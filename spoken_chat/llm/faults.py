@@ -19,6 +19,9 @@ _OVERFLOW: Final = re.compile(
 )
 """vLLM, llama.cpp, SGLang and OpenAI: in the code, the type or the message."""
 
+_TOO_MANY_IMAGES: Final = re.compile(r"at most [1-9]\d* image", re.IGNORECASE)
+"""vLLM, of a prompt with more images than it was started for."""
+
 _NO_VISION: Final = re.compile(
     r"not a multimodal model|at most 0 image|image input is not supported|not support image"
     r"|image_url is only supported|support image input",
@@ -65,6 +68,10 @@ class Faults:
             )
         if _NO_VISION.search(wording):
             return self._error("llm_no_vision", f"The model {model} cannot see images; send the text alone.")
+        if _TOO_MANY_IMAGES.search(wording):
+            return self._error(
+                "llm_too_many_images", f"The model {model} takes no more images in one prompt{said}; send fewer."
+            )
         if _OVERFLOW.search(wording):
             return self._error(
                 "llm_context_overflow",
@@ -91,6 +98,14 @@ class Faults:
             "llm_refused",
             f"The model server at {self._address} refused the request with status {status}{said}; check the settings.",
             status=status,
+        )
+
+    def too_long(self, tokens: int, room: int) -> ChatError:
+        """The prompt leaves no room for the reply, as we found before the server was asked."""
+        return self._error(
+            "llm_context_overflow",
+            f"The conversation no longer fits the model's context ({tokens} tokens, and there is room for {room}); "
+            "start a new one or shorten the message.",
         )
 
     def model_missing(self, model: str, served: Sequence[str]) -> ChatError:

@@ -8,24 +8,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
-from urllib.parse import urlsplit
 
 import httpx2
 import openai
 
 from spoken_chat.errors import ChatError
-from spoken_chat.llm import ChatEvent, Message, RequestSent, StreamEnd, Usage
-from spoken_chat.llm.chunks import Chunk, ReplyText, error_object, parse_chunk
+from spoken_chat.images import PATCH
+from spoken_chat.llm import ChatEvent, Message, RequestSent, StreamEnd, TextDelta, Usage
+from spoken_chat.llm.address import is_loopback, normalise_base_url, server_root, shown_address
+from spoken_chat.llm.cached_prefix import CachedPrefixes
+from spoken_chat.llm.chunks import Chunk, ReplyText, error_object, parse_chunk, parse_usage
+from spoken_chat.llm.dialect import Dialect, ModelInfo, model_info
 from spoken_chat.llm.faults import Faults
+from spoken_chat.llm.prompt_size import PromptSizes
 from spoken_chat.llm.sse import EventReader
 from spoken_chat.settings import Settings
 
 T = TypeVar("T")
+
+READ_ONLY: Final = {"stream": False, "temperature": 0, "add_generation_prompt": False}
+"""Of a request that is made for the cache alone."""
 
 _NO_KEY: Final = "EMPTY"
 """The client insists on a key; servers without one ignore it."""
@@ -34,43 +41,6 @@ _KEEP_ALIVE_S: Final = 60.0
 _CONNECTIONS: Final = 100
 _DRAIN_S: Final = 0.1
 """How long to wait, after the last event, for the end of the body that lets the connection be used again."""
-
-
-@dataclass(frozen=True)
-class ModelInfo:
-    """What a server says of its model; None where it does not say."""
-
-    name: str
-    context_tokens: int | None = None
-    vision: bool | None = None
-
-
-@dataclass
-class _Dialect:
-    """Which request fields this server takes: hosted ones refuse what is local servers' own."""
-
-    thinking_switch: bool = True
-    completion_tokens_name: bool = False
-
-    def fields(self, max_tokens: int) -> dict[str, Any]:
-        """The request fields that depend on the server."""
-        fields: dict[str, Any] = {"max_completion_tokens" if self.completion_tokens_name else "max_tokens": max_tokens}
-        if self.thinking_switch:
-            fields["chat_template_kwargs"] = {"enable_thinking": False}
-        return fields
-
-    def adapt(self, status: int, complaint: str) -> bool:
-        """Leave out or rename the field that the server complains of; whether there is something to send anew."""
-        if status not in (400, 422):
-            return False
-        if self.thinking_switch and "chat_template_kwargs" in complaint:
-            self.thinking_switch = False
-            return True
-        if not self.completion_tokens_name and "max_tokens" in complaint and "max_completion_tokens" in complaint:
-            # vLLM names both fields when the prompt leaves too little room: that is no complaint about the name.
-            self.completion_tokens_name = "unsupported" in complaint.lower()
-            return self.completion_tokens_name
-        return False
 
 
 class OpenAIChat:
@@ -88,12 +58,16 @@ class OpenAIChat:
         key = settings.llm_api_key.get_secret_value().strip()
         if not key.isascii() or not key.isprintable():
             raise ChatError("llm_key", "The key of the model server holds characters that no key has; copy it again.")
-        self._faults = Faults(_address(self.base_url), key)
+        self._faults = Faults(shown_address(self.base_url), key)
         self._served_name = ""
         self._info = ModelInfo(settings.llm_model)
-        self._dialect = _Dialect()
+        self._dialect = Dialect()
         self._reasoning_is_reply = False
         self._has_answered = False
+        self._sizes = PromptSizes(settings.image_max_pixels // PATCH**2)
+        self.prefixes = CachedPrefixes()
+        self.last_used = time.monotonic()
+        """When something was last sent to the server."""
         timeout = httpx2.Timeout(
             connect=settings.llm_connect_timeout, write=settings.llm_first_token_timeout, read=None, pool=None
         )
@@ -110,7 +84,7 @@ class OpenAIChat:
                     keepalive_expiry=_KEEP_ALIVE_S,
                 ),
                 follow_redirects=True,
-                trust_env=not _is_loopback(self.base_url),  # a proxy of the environment cannot reach our loopback
+                trust_env=not is_loopback(self.base_url),  # a proxy of the environment cannot reach our loopback
             ),
         )
 
@@ -150,13 +124,51 @@ class OpenAIChat:
         if not wanted and not entries:
             raise self._faults.model_missing("any model", [])
         entry = next((entry for entry in entries if wanted in ("", entry["id"])), {"id": wanted})
-        self._info = _model_info(entry)
+        self._info = model_info(entry)
         self._served_name = self._info.name
         return self._info
+
+    @property
+    def reads_alone(self) -> bool:
+        """Whether the server is a vLLM: that reads a prompt without beginning a reply to it, and counts tokens."""
+        return self._info.vllm
 
     async def aclose(self) -> None:
         """Close every connection."""
         await self._client.close()
+
+    async def read(self, messages: Sequence[Message]) -> Usage | None:
+        """Have the server read `messages`, whose last one is the user's and still empty, so that its cache holds them.
+
+        vLLM keeps the state of a prompt at its end, rounded down to the match unit. So there the prompt ends where the
+        user's words will come; it is not opened for a reply, which would end it beyond. Elsewhere the first token is
+        waited for. The server's counts; None where it gave none. Raises ChatError.
+        """
+        if not self.reads_alone:
+            async with aclosing(self.stream(messages)) as events:
+                async for event in events:
+                    if isinstance(event, TextDelta):
+                        break
+            return None
+        body = {**self._body(messages), "max_tokens": 1, **READ_ONLY}
+        del body["stream_options"]
+        usage = parse_usage((await self._ask("/chat/completions", body)).get("usage"))
+        if usage is not None and usage.prompt_tokens is not None:
+            self._sizes.remember(messages[:-1], usage.prompt_tokens)
+        return usage
+
+    async def count(self, messages: Sequence[Message], *, opened: bool = True) -> int:
+        """Tokens of `messages` as a vLLM server counts them, images as the most they can be. Raises ChatError.
+
+        `opened`: with the opening of the reply, as a request has it.
+        """
+        body = {**self._body(messages), "add_generation_prompt": opened}
+        asked = {name: body[name] for name in ("model", "messages", "add_generation_prompt")}
+        asked["chat_template_kwargs"] = body.get("chat_template_kwargs", {})
+        answer = await self._ask(f"{server_root(self.base_url)}/tokenize", asked)
+        if not isinstance(answer.get("count"), int):
+            raise self._faults.malformed("count of tokens")
+        return int(answer["count"]) + self._sizes.images(messages)
 
     async def stream(self, messages: Sequence[Message]) -> AsyncGenerator[ChatEvent, None]:
         """Send `messages`, yield RequestSent, the TextDeltas, then StreamEnd; see ChatModel.
@@ -164,6 +176,7 @@ class OpenAIChat:
         Raises ChatError, also after some text was yielded.
         """
         model = self.name or (await self.describe()).name
+        await self._check_fits(messages)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._settings.llm_first_token_timeout
         believed = self._reasoning_is_reply
@@ -201,7 +214,7 @@ class OpenAIChat:
                 yield delta
             if not reply.spoke:
                 raise self._faults.empty()
-            yield StreamEnd(at, usage, finish_reason)
+            yield StreamEnd(at, self._known(messages, usage), finish_reason)
         except ChatError as error:
             if error.code == "llm_no_vision":
                 self._info = replace(self._info, vision=False)
@@ -238,14 +251,8 @@ class OpenAIChat:
         Through `post`, the client's way for requests it has no method for: `chat.completions.create` walks every
         message through its type annotations, which costs more than all else it does and grows with the history.
         """
-        body: dict[str, Any] = {
-            "model": model,
-            "messages": list(messages),
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "temperature": self._settings.llm_temperature,
-            **self._dialect.fields(self._settings.llm_max_tokens),
-        }
+        body = {**self._body(messages), "model": model}
+        self.last_used = time.monotonic()
         answer: object = await self._client.post(
             "/chat/completions",
             cast_to=httpx2.Response,
@@ -255,6 +262,59 @@ class OpenAIChat:
             stream_cls=openai.AsyncStream[object],
         )
         return cast(httpx2.Response, answer)
+
+    def _body(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """A request for a streamed reply to `messages`, their prefix padded where this server needs that."""
+        return {
+            "model": self.name,
+            "messages": self.prefixes.padded(messages),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": self._settings.llm_temperature,
+            **self._dialect.fields(self._settings.llm_max_tokens),
+        }
+
+    async def _check_fits(self, messages: Sequence[Message]) -> None:
+        """Raise the ChatError of a prompt that leaves no room for the reply, before the server sees it.
+
+        Asked of a vLLM server, which counts; and only where the prompt's bytes do not already show that it fits.
+        """
+        window = self.context_tokens
+        if not self.reads_alone or window is None:
+            return
+        room = window - self._settings.llm_max_tokens
+        if self._sizes.bound(messages) <= room:
+            return
+        tokens = await self.count(messages)
+        if tokens > room:
+            raise self._faults.too_long(tokens, room)
+        self._sizes.remember(messages, tokens)
+
+    def _known(self, messages: Sequence[Message], usage: Usage | None) -> Usage | None:
+        """`usage` with what a warm cache would hold of the prefix; what the server counted is remembered."""
+        if usage is None:
+            return None
+        if usage.prompt_tokens is not None:
+            self._sizes.remember(messages, usage.prompt_tokens)
+        return self.prefixes.noted(messages, usage)
+
+    async def _ask(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """A small question beside the streams; the answer's JSON object. Raises ChatError."""
+        try:
+            async with asyncio.timeout(self._settings.llm_first_token_timeout):
+                response = await self._client.post(path, cast_to=httpx2.Response, body=dict(body))
+            answer = response.json()
+        except TimeoutError:
+            raise self._faults.timeout(self._settings.llm_first_token_timeout) from None
+        except openai.APIStatusError as error:
+            raise await self._refused(error.status_code, error_object(error.body), self.name) from None
+        except openai.APIConnectionError as error:
+            raise self._faults.unreachable(error) from error
+        except ValueError as error:
+            raise self._faults.malformed("answer") from error
+        if not isinstance(answer, dict):
+            raise self._faults.malformed("answer")
+        return answer
 
     async def _before(self, deadline: float, step: Awaitable[T], started: bool) -> T:
         """The result of one step of a stream. Raises ChatError when it fails or is not there by `deadline`."""
@@ -317,51 +377,6 @@ class OpenAIChat:
         if not isinstance(entries, list) or not all(isinstance(entry, dict) and "id" in entry for entry in entries):
             raise self._faults.malformed("list of models")
         return entries
-
-
-def normalise_base_url(url: str) -> str:
-    """`url` as the client wants it, with `/v1` added where it has no path. Raises ChatError for a malformed one."""
-    text = url.strip()
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        httpx2.URL(text)
-    except (ValueError, httpx2.InvalidURL):
-        usable = False
-    if not usable or parts.query or parts.fragment:
-        raise ChatError(
-            "llm_base_url",
-            f"The address {text!r} is not one of a model server; write it as http://127.0.0.1:8000/v1.",
-            url=text,
-        )
-    path = parts.path.rstrip("/").removesuffix("/chat/completions")
-    return parts._replace(path=path or "/v1").geturl()
-
-
-def _address(base_url: str) -> str:
-    """`base_url` as it may be shown: without a user name and password."""
-    parts = urlsplit(base_url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-
-
-def _is_loopback(base_url: str) -> bool:
-    host = urlsplit(base_url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _model_info(entry: dict[str, Any]) -> ModelInfo:
-    """vLLM gives `max_model_len`; llama.cpp gives `meta.n_ctx` (of one slot) and what the model takes in."""
-    meta, architecture = entry.get("meta"), entry.get("architecture")
-    length = entry.get("max_model_len") or (meta.get("n_ctx") if isinstance(meta, dict) else None)
-    takes = architecture.get("input_modalities") if isinstance(architecture, dict) else None
-    return ModelInfo(
-        name=str(entry["id"]),
-        context_tokens=length if isinstance(length, int) else None,
-        vision="image" in takes if isinstance(takes, list) else None,
-    )
 
 
 async def _drain(received: AsyncIterator[bytes]) -> None:

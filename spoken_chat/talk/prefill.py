@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import aclosing
 
 from spoken_chat.errors import ChatError
-from spoken_chat.llm import ChatModel, Message, TextDelta
+from spoken_chat.llm import ChatModel, Message
 
 log = logging.getLogger(__name__)
 
 
 class Prefill:
-    """At most one such request at a time; its answer is not read beyond the first word."""
+    """At most one such request at a time."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -33,9 +32,6 @@ class Prefill:
 
 async def _read(model: ChatModel, messages: list[Message]) -> None:
     try:
-        async with aclosing(model.stream(messages)) as events:
-            async for event in events:
-                if isinstance(event, TextDelta):
-                    return
+        await model.read(messages)
     except ChatError as error:
         log.info("the conversation could not be read ahead: %s", error.message)

@@ -40,7 +40,10 @@ class TalkRegistry:
     def open(self, language: str = "en") -> OpenTalk:
         """A new conversation with the opening persona and voice."""
         engines = self.engines
-        session = ChatSession(engines.opening_persona, engines.opening_voice, engines.token_budget, self._clock)
+        most_images = engines.settings.vllm_images
+        session = ChatSession(
+            engines.opening_persona, engines.opening_voice, engines.token_budget, self._clock, most_images
+        )
         talk = Talk(
             session,
             engines.stages,

@@ -8,11 +8,12 @@ from dataclasses import replace
 from spoken_chat.audio import TTS_RATE
 from spoken_chat.circumstances import Speculation
 from spoken_chat.events import AudioOut, Ended, TurnEvent
-from spoken_chat.llm import Message
+from spoken_chat.llm import ChatModel, Message
 from spoken_chat.session import ChatSession
+from spoken_chat.stages import Stages
 from spoken_chat.talk.events import Silenced, TalkEvent, TurnStarted, TurnTold, TurnUpdated, UtteranceDropped
 from spoken_chat.talk.playhead import Playhead
-from spoken_chat.turn import Stages, Turn, Utterance
+from spoken_chat.turn import Turn, Utterance
 
 StageSource = Callable[[], Awaitable[Stages]]
 """The engines for the next turn. Raises ChatError while they load, or when one failed."""
@@ -36,6 +37,8 @@ class Replies:
         """What that turn answers."""
         self.spoken = True
         """False: replies are only written."""
+        self.replied: Callable[[ChatModel], None] = lambda _: None
+        """Hears of the end of each open turn, when the history holds it, with the model that answered."""
         self._session = session
         self._stages = stages
         self._token_budget = token_budget
@@ -165,6 +168,7 @@ class Replies:
             self._tell(TurnTold(turn, event))
             if isinstance(event, Ended):
                 self._ended(turn, event)
+                self.replied(stages.model)
 
         turn = self._session.new_turn(stages, given, tell, held=held)
         self._utterances[turn.id] = utterance

@@ -16,6 +16,7 @@ from spoken_chat.audio.endpointing import Ended, FalseOnset, Onset, Paused, Resu
 from spoken_chat.circumstances import Speculation
 from spoken_chat.conversation import ImagePart
 from spoken_chat.errors import ChatError
+from spoken_chat.llm import ChatModel
 from spoken_chat.talk.background import Background, cancel
 from spoken_chat.talk.barge_in import is_interruption
 from spoken_chat.talk.events import (
@@ -67,6 +68,7 @@ class TurnTaking:
         self._lock = lock
         self._clock = clock
         self._background = Background()
+        replies.replied = self._replied
         self._verdict: asyncio.Task[None] | None = None
         self._check: asyncio.Task[None] | None = None
         self._ducked: Turn | None = None
@@ -148,6 +150,11 @@ class TurnTaking:
         except ChatError:
             return  # the models still load, which the turn itself will say
         self.prefill.start(stages.model, self._replies.history())
+
+    def _replied(self, model: ChatModel) -> None:
+        """A reply is over: where that costs nothing else, the model reads it at once, for whatever is said next."""
+        if model.reads_alone:
+            self.prefill.start(model, self._replies.history())
 
     async def _began(self, position: float) -> None:
         replies = self._replies

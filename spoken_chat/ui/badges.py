@@ -23,6 +23,8 @@ def badges(turn: Turn, language: str) -> list[tuple[str, str]]:
         shown.append(("failed", word("failed", language)))
     if about.reopened:
         shown.append(("reopened", f"{word('reopened', language)} ×{about.reopened}"))
+    if turn.usage is not None and turn.usage.prefix_missed:
+        shown.append(("prefix-missed", word("prefix_missed", language)))
     if about.order != "next":
         shown.append((about.order, word(f"order_{about.order}", language)))
     return shown

@@ -15,12 +15,14 @@ import gradio as gr
 from spoken_chat.engines import EMBEDDED_LANGUAGE, is_embedded_default
 from spoken_chat.errors import ChatError
 from spoken_chat.intake import read_speech
+from spoken_chat.supervisor import LOOK_S
 from spoken_chat.talk.options import TalkOptions
 from spoken_chat.talk.registry import TalkRegistry
 from spoken_chat.turn import Turn, Utterance
 from spoken_chat.ui.card import turn_card
 from spoken_chat.ui.options import DETECTIONS, SWITCHES, WAIT_LIMITS_S, WAITS, chosen
 from spoken_chat.ui.panel import panel_value
+from spoken_chat.ui.server_card import server_view
 from spoken_chat.ui.status import loading_line, title_view
 from spoken_chat.ui.table import turns_table
 from spoken_chat.ui.text import fault, language_of, word
@@ -32,6 +34,9 @@ REDRAW_S: Final = 0.05
 
 BROWSER_WORD_S: Final = 1.0
 """How long the last drawing of a turn waits for the browser to say when its sound could be heard."""
+
+LOADING_S: Final = 0.5
+"""How often a page asks how far the loading is; once all is ready, it asks as often as the server is looked at."""
 
 Updates = dict[str, Any]
 """New values of the page's parts, by part name."""
@@ -191,9 +196,11 @@ class Handlers:
         return {} if sound is None else {"again": sound}
 
     def _status(self, page: Page) -> Updates:
+        model, ready = self.engines.model, self.engines.ready
         return {
             "status": loading_line(self.engines.states, page.language),
-            "ticker": gr.Timer(active=not self.engines.ready),
+            "server": server_view(model.card, page.language),
+            "ticker": gr.Timer(LOOK_S if ready else LOADING_S, active=not ready or model.watched),
             "panel": self._panel(page),
         }
 

@@ -63,6 +63,7 @@ def build_page(handlers: Handlers) -> tuple[gr.Blocks, gr.I18n]:
                 _conversation(parts, words)
                 _settings(parts, handlers, words)
             with gr.Column(scale=1, min_width=320):
+                parts["server"] = gr.HTML(elem_id="server")
                 parts["card"] = gr.HTML(elem_id="card")
                 parts["falls"] = gr.HTML(elem_id="falls")
         parts["table"] = gr.HTML(elem_id="table")
@@ -154,7 +155,7 @@ def _wire(demo: gr.Blocks, parts: Parts, handlers: Handlers) -> None:
     plain = _by_part(parts)
     view = [parts[name] for name in ("transcript", "card", "falls", "table")]
     settings = [parts[name] for name in ("detection", *WAITS, *SWITCHES)]
-    status = [parts[name] for name in ("status", "ticker", "panel")]
+    status = [parts[name] for name in ("status", "server", "ticker", "panel")]
     everything = [*(parts[name] for name in ("title", "persona", "voice")), *settings, *status, *view]
     demo.load(
         plain(handlers.open_page),

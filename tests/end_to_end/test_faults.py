@@ -17,10 +17,11 @@ from spoken_chat.llm.openai_chat import OpenAIChat
 from spoken_chat.persona import PersonaVoice
 from spoken_chat.session import ChatSession
 from spoken_chat.settings import load
+from spoken_chat.stages import Stages
 from spoken_chat.tts import Synthesizer
 from spoken_chat.tts.edge import EdgeSynthesizer
 from spoken_chat.tts.fallback import FallbackSynthesizer
-from spoken_chat.turn import Stages, Turn, Utterance
+from spoken_chat.turn import Turn, Utterance
 from tests.support import openai_server as servers
 from tests.support.edge_server import Behaviour, EdgeServer
 from tests.support.engines import ScriptedRecognizer, ScriptedSynthesizer, scripted_persona

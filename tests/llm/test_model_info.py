@@ -8,7 +8,9 @@ import pytest
 from pydantic import SecretStr
 
 from spoken_chat.errors import ChatError
-from spoken_chat.llm.openai_chat import ModelInfo, OpenAIChat, normalise_base_url
+from spoken_chat.llm.address import normalise_base_url
+from spoken_chat.llm.dialect import ModelInfo
+from spoken_chat.llm.openai_chat import OpenAIChat
 from spoken_chat.settings import Settings
 from tests.support import openai_server as scripted
 from tests.support.openai_chats import talking_to, text_and_fault
@@ -18,7 +20,7 @@ from tests.support.openai_server import Answer
 @pytest.mark.parametrize(
     ("entry", "info"),
     [
-        ({"id": "qwen36", "owned_by": "vllm", "max_model_len": 12288}, ModelInfo("qwen36", 12288, None)),
+        ({"id": "qwen36", "owned_by": "vllm", "max_model_len": 12288}, ModelInfo("qwen36", 12288, None, vllm=True)),
         (
             {"id": "smol", "meta": {"n_ctx": 4096}, "architecture": {"input_modalities": ["text"]}},
             ModelInfo("smol", 4096, False),

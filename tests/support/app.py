@@ -13,8 +13,8 @@ import uvicorn
 
 from spoken_chat.engines import Engines
 from spoken_chat.settings import Settings, load
+from spoken_chat.stages import Stages
 from spoken_chat.talk.registry import TalkRegistry
-from spoken_chat.turn import Stages
 from spoken_chat.web import create_app, largest_message
 from tests.support.engines import ScriptedModel, ScriptedRecognizer, ScriptedSynthesizer
 from tests.support.talking import ScriptedEars

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,8 +14,8 @@ from spoken_chat.audio import TTS_RATE, FloatPcm
 from spoken_chat.errors import ChatError
 from spoken_chat.llm import ChatEvent, Message, RequestSent, StreamEnd, TextDelta, Usage
 from spoken_chat.persona import Persona, PersonaVoice
+from spoken_chat.stages import Stages
 from spoken_chat.tts import SpeechChunk, SpeechEvent, SpeechNotice, SpeechRequest, SpeechStyle
-from spoken_chat.turn import Stages
 
 Clock = Callable[[], float]
 
@@ -75,6 +76,9 @@ class ScriptedModel:
     fault: Exception | None = None
     refusals: list[Exception] = field(default_factory=list)
     vision: bool | None = None
+    reads_alone: bool = False
+    reading: float = 0.02
+    """Seconds that reading takes where it is no more than that."""
     name: str = "scripted-llm"
     requests: list[Sequence[Message]] = field(default_factory=list)
     closed: int = 0
@@ -94,6 +98,22 @@ class ScriptedModel:
         except (asyncio.CancelledError, GeneratorExit):
             self.closed += 1
             raise
+
+    async def read(self, messages: Sequence[Message]) -> Usage | None:
+        """For as long as reading takes; of a server that cannot read without answering, up to the first word."""
+        if self.reads_alone:
+            self.requests.append(messages)
+            try:
+                await asyncio.sleep(self.reading)
+            except asyncio.CancelledError:
+                self.closed += 1
+                raise
+            return None
+        async with aclosing(self.stream(messages)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    break
+        return None
 
 
 @dataclass

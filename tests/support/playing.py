@@ -11,7 +11,8 @@ import numpy as np
 from spoken_chat.audio import FloatPcm
 from spoken_chat.conversation import Conversation, ImagePart
 from spoken_chat.events import TurnEvent
-from spoken_chat.turn import Stages, Turn, Utterance
+from spoken_chat.stages import Stages
+from spoken_chat.turn import Turn, Utterance
 from tests.support.engines import Clock, scripted_persona, scripted_stages
 from tests.support.virtual_time import run_virtual
 

@@ -31,8 +31,8 @@ from spoken_chat.engines import Engines, StageState
 from spoken_chat.realtime.connection import Phrase
 from spoken_chat.realtime.route import add_realtime, in_english
 from spoken_chat.settings import Settings, load
+from spoken_chat.stages import Stages
 from spoken_chat.talk.registry import OpenTalk, TalkRegistry
-from spoken_chat.turn import Stages
 from tests.support.engines import ScriptedModel, ScriptedRecognizer, ScriptedSynthesizer
 from tests.support.talking import ScriptedEars
 from tests.support.waiting import WAIT_S

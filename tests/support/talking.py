@@ -16,10 +16,10 @@ from spoken_chat.audio import ASR_RATE, FloatPcm
 from spoken_chat.audio.vad import CHUNK
 from spoken_chat.events import AudioOut, Ended, TurnEvent
 from spoken_chat.session import ChatSession
+from spoken_chat.stages import Stages
 from spoken_chat.talk.events import TalkEvent, TurnTold
 from spoken_chat.talk.options import TalkOptions
 from spoken_chat.talk.talk import Talk
-from spoken_chat.turn import Stages
 from tests.support.engines import Clock, ScriptedModel, ScriptedRecognizer, ScriptedSynthesizer, scripted_persona
 from tests.support.virtual_time import run_virtual
 

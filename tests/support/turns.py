@@ -13,7 +13,8 @@ from spoken_chat.circumstances import Circumstances
 from spoken_chat.conversation import Conversation, ImagePart
 from spoken_chat.events import TurnEvent
 from spoken_chat.llm import Usage
-from spoken_chat.turn import Kind, Stages, Turn, Utterance
+from spoken_chat.stages import Stages
+from spoken_chat.turn import Kind, Turn, Utterance
 from tests.support.engines import scripted_persona, scripted_stages
 
 MARKS: Final = MappingProxyType(

@@ -89,3 +89,30 @@ def test_a_guess_for_the_persona_of_before_is_dropped() -> None:
     one = talking(script)
     assert one.model.requests[-1][0]["content"] == other.prefix
     assert one.session.turns[0].circumstances.speculation != "hit"
+
+
+def test_a_server_that_only_reads_gets_the_history_as_soon_as_a_reply_is_over() -> None:
+    async def script(one: Talking) -> None:
+        one.model.reads_alone = True
+        await one.talk.say(Utterance(text="my name is Ann"))
+        await one.until_ended()
+        await one.silence(0.2)
+        assert len(one.model.requests) == 2
+
+    ahead = talking(script).model.requests[1]
+    assert [message["role"] for message in ahead] == ["system", "user", "assistant", "user"]
+    assert ahead[2]["content"] and ahead[-1]["content"] == ""
+
+
+def test_a_message_that_comes_while_it_still_reads_does_not_wait_for_that() -> None:
+    async def script(one: Talking) -> None:
+        one.model.reads_alone, one.model.reading = True, 1e6
+        await one.talk.say(Utterance(text="my name is Ann"))
+        await one.until_ended()
+        assert one.model.closed == 0
+        await one.talk.say(Utterance(text="and yours?"))
+        assert one.model.closed == 1
+        await one.until_ended()
+        await one.talk.close()
+
+    assert talking(script).endings == ["completed", "completed"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from spoken_chat.llm import Usage
 from spoken_chat.ui.badges import badges, badges_view
 from spoken_chat.ui.words import WORDS
 from tests.support.markup import read
@@ -46,6 +47,23 @@ def test_a_turn_that_was_spoken_over_is_not_called_stopped_as_well() -> None:
     assert [text for _, text in badges(stopped, "en")] == ["push-to-talk", "stopped"]
     assert [text for _, text in badges(interrupted, "en")] == ["push-to-talk", "interrupted"]
     assert [text for _, text in badges(failed, "en")] == ["push-to-talk", "failed"]
+
+
+@pytest.mark.parametrize(
+    ("usage", "shown"),
+    [
+        (None, False),
+        (Usage(1500, 20, 1360), False),
+        (Usage(1500, 20, None, 1360), False),
+        (Usage(1500, 20, 1360, 1360), False),
+        (Usage(1500, 20, 1088, 1360), True),
+    ],
+)
+def test_a_turn_whose_prefix_was_not_in_the_cache_says_so(usage: Usage | None, shown: bool) -> None:
+    turn = turn_with()
+    turn.usage = usage
+    assert ("prefix not cached" in [text for _, text in badges(turn, "en")]) is shown
+    assert turn.record()["prefix_missed"] is (usage.prefix_missed if usage is not None else None)
 
 
 def test_the_markup_has_one_element_for_each_badge_in_the_language_of_the_page() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from spoken_chat.engines import STAGES, StageName, StageState
+from spoken_chat.engines import STAGES, StageName
+from spoken_chat.server.start_log import STAGES as STEPS
+from spoken_chat.stage_state import Progress, StageState
 from spoken_chat.ui.faults import FAULTS_ZH
-from spoken_chat.ui.status import loading_line, title_view
+from spoken_chat.ui.status import loading_line, progress_text, title_view
 from spoken_chat.ui.text import word
 from tests.support.markup import read
 from tests.support.turns import HOSTILE
@@ -40,6 +42,20 @@ def test_when_all_are_ready_the_line_says_so_with_the_engines(language: str) -> 
         f"{word('stage_llm', language)} · engine",
         f"{word('stage_tts', language)} · engine",
     ]
+
+
+@pytest.mark.parametrize("step", [*STEPS, "warming_up"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_long_start_says_which_step_it_is_in(step: str, language: str) -> None:
+    loading = StageState("loading", progress=Progress(step, None, 12.3, None))
+    (stage,) = read(loading_line(states(llm=loading), language)).find("span", class_="sc-stage sc-loading")
+    assert word(f"step_{step}", language) in stage.text and "12" in stage.text
+
+
+def test_it_says_how_far_it_is_and_how_long_it_took_last_time() -> None:
+    told = progress_text(Progress("loading", 45, 35.2, 95.4), "en")
+    assert told == "loading the weights 45 % · 35 s of about 95 s"
+    assert progress_text(Progress("warming_up", None, 0.0, None), "en") == "reading the personas"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -32,8 +32,8 @@ from spoken_chat.bench.v2v.watched import LoopLag, WatchedRecognizer, WatchedSyn
 from spoken_chat.engines import STAGES, Engines, StageName
 from spoken_chat.errors import ChatError
 from spoken_chat.realtime.route import add_realtime
+from spoken_chat.stages import Stages
 from spoken_chat.talk.registry import TalkRegistry
-from spoken_chat.turn import Stages
 
 Answer = dict[str, Any]
 
@@ -58,7 +58,7 @@ class ScriptedEngines(Engines):
     async def stages(self, needed: Sequence[StageName] = STAGES) -> Stages:
         """The scripted engines, but for a model server that the settings name."""
         self.check_loaded(needed)
-        return Stages(self.ears, self.chat or self.brain, self.mouth)
+        return Stages(self.ears, self.model.chat or self.brain, self.mouth)
 
 
 class WatchedEngines(Engines):

@@ -60,6 +60,7 @@ class ScriptedModel:
     delays: Delays
     name: str = "scripted"
     vision: bool | None = False
+    reads_alone: bool = False
 
     async def stream(self, messages: Sequence[Message]) -> AsyncGenerator[ChatEvent, None]:  # noqa: ARG002
         """Always the same reply."""
@@ -70,6 +71,11 @@ class ScriptedModel:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             yield TextDelta(text, time.monotonic())
         yield StreamEnd(time.monotonic(), Usage(100, len(REPLY), 90), "stop")
+
+    async def read(self, messages: Sequence[Message]) -> Usage | None:  # noqa: ARG002
+        """As long as a first token takes."""
+        await asyncio.sleep(self.delays.ttft)
+        return None
 
 
 @dataclass

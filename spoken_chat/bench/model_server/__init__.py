@@ -1,0 +1,1 @@
+"""What a model server's flags are worth: several servers, started with different flags, measured by the same turns."""
