@@ -93,6 +93,8 @@ class Engines:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = suited(settings)
+        self.embedded_default = is_embedded_default(settings)
+        """Whether the packaged SmolLM2 answers; found out once, since it may ask the machine for its GPUs."""
         self.states: dict[StageName, StageState] = {name: StageState() for name in STAGES}
         self.personas = load_personas(settings.persona_dir)
         self.opening_persona = self._opening_persona()
@@ -108,7 +110,7 @@ class Engines:
                 known = ", ".join(self.personas)
                 raise ChatError("persona_unknown", f"There is no persona {wanted!r}; choose one of {known}.")
             return self.personas[wanted]
-        return default_for(self.personas, EMBEDDED_LANGUAGE if is_embedded_default(self.settings) else "zh")
+        return default_for(self.personas, EMBEDDED_LANGUAGE if self.embedded_default else "zh")
 
     @property
     def opening_voice(self) -> PersonaVoice:

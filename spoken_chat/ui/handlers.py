@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import gradio as gr
 
-from spoken_chat.engines import EMBEDDED_LANGUAGE, is_embedded_default
+from spoken_chat.engines import EMBEDDED_LANGUAGE
 from spoken_chat.errors import ChatError
 from spoken_chat.intake import read_speech
 from spoken_chat.supervisor import LOOK_S
@@ -87,7 +87,7 @@ class Handlers:
             voice = persona.voices[0]
             await page.talk.choose(persona, voice)
             page.greet()
-            if is_embedded_default(self.engines.settings) and persona.language != EMBEDDED_LANGUAGE:
+            if self.engines.embedded_default and persona.language != EMBEDDED_LANGUAGE:
                 page.tell("ℹ️ " + word("english_only", page.language))
         return {
             "voice": gr.update(choices=[one.name for one in persona.voices], value=voice.name),

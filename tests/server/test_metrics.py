@@ -6,6 +6,8 @@ import asyncio
 
 import httpx2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spoken_chat.server import metrics
 from spoken_chat.server.metrics import ServerNumbers, ask_metrics, ask_version, parse_metrics
@@ -87,3 +89,46 @@ async def test_a_server_that_accepts_and_never_answers_is_not_waited_for(monkeyp
         assert await ask_version(client, f"http://{host}:{port}") is None
     closed.set()
     server.close()
+
+
+def test_what_the_head_guessed_is_read_too() -> None:
+    found = parse_metrics(
+        "# TYPE vllm:spec_decode_num_draft_tokens counter\nvllm:spec_decode_num_draft_tokens_total 200.0\n"
+        "# TYPE vllm:spec_decode_num_accepted_tokens counter\nvllm:spec_decode_num_accepted_tokens_total 112.0\n"
+    )
+    assert found == ServerNumbers(drafted=200, accepted=112)
+
+
+def test_a_vllm_that_tells_other_things_is_one_of_which_nothing_is_known() -> None:
+    assert parse_metrics("# TYPE vllm:num_preemptions counter\nvllm:num_preemptions_total 3.0\n") == ServerNumbers()
+
+
+@given(st.text() | st.text(alphabet='vllm:_num requests{}=",# \n1.0e+'))
+def test_text_that_is_no_metrics_is_read_or_refused_in_one_way(text: str) -> None:
+    try:
+        found = parse_metrics(text)
+    except ValueError:
+        return
+    assert found is None or found == ServerNumbers()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "NaN",
+        pytest.param("+Inf", marks=pytest.mark.xfail(strict=True, reason="int(inf) is an OverflowError, not caught")),
+    ],
+)
+async def test_a_number_that_is_none_is_told_as_nothing(value: str) -> None:
+    async with httpx2.AsyncClient(trust_env=False) as client, ScriptedVllm() as vllm:
+        vllm.metrics = f"# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running {value}\n"
+        assert await ask_metrics(client, vllm.base_url.removesuffix("/v1")) is None
+
+
+@pytest.mark.parametrize(
+    "answer", ["{}", '{"version": 31}', '"0.31.0"', "null", "<html>", '{"version": null}', "[1", '{"detail": "no"}']
+)
+async def test_a_version_that_is_no_text_is_not_told(answer: str) -> None:
+    async with httpx2.AsyncClient(trust_env=False) as client, ScriptedVllm() as vllm:
+        vllm.others["/version"] = lambda _: text_answer(answer)
+        assert await ask_version(client, vllm.base_url.removesuffix("/v1")) is None

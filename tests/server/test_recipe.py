@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 
 import pytest
 from packaging.version import Version
@@ -56,6 +57,7 @@ def test_every_flag_says_why_it_is_there_and_is_there_once() -> None:
     [
         (ServerOptions(), MATCH_UNIT),
         (ServerOptions(model="anchor"), MATCH_UNIT),
+        (ServerOptions(model="base"), MATCH_UNIT),
         (ServerOptions(model=CHECKPOINTS[0].repository), MATCH_UNIT),
         (ServerOptions(model="somebody/else"), 16),
         (ServerOptions(tensor_parallel=2), 16),
@@ -126,7 +128,15 @@ def test_checkpoints_go_by_name_and_anything_else_by_its_own() -> None:
     assert repository("/models/mine") == "/models/mine"
 
 
-@pytest.mark.parametrize("options", [ServerOptions(), ServerOptions(model="/my models/x", extra=("--seed", "1"))])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ServerOptions(),
+        ServerOptions(profile="text", mtp_tokens=2, tensor_parallel=2, gpu_memory=0.9),
+        ServerOptions(model="/my models/x", extra=("--seed", "1")),
+        ServerOptions(served_name="it's # 1", extra=("--override", '{"a": "b c"}')),
+    ],
+)
 def test_what_is_printed_can_be_pasted_and_explains_every_flag(options: ServerOptions) -> None:
     text = printed(options, NOW)
     lines = [line for line in text.splitlines() if not line.startswith("#")]
@@ -154,3 +164,33 @@ def test_further_arguments_are_split_as_a_shell_does() -> None:
     with pytest.raises(ChatError) as caught:
         split_arguments("--a 'open")
     assert caught.value.code == "vllm_arguments"
+
+
+def test_the_sizes_of_graphs_and_the_match_unit_are_kept_in_order() -> None:
+    assert list(CAPTURE_SIZES) == sorted(set(CAPTURE_SIZES))
+    assert (MATCH_UNIT, BLOCK % MATCH_UNIT) == (272, 0)
+
+
+def test_text_alone_keeps_no_flag_of_images() -> None:
+    names = set(by_name(ServerOptions())) - set(by_name(ServerOptions(profile="text")))
+    assert names == {"--mm-processor-kwargs", "--limit-mm-per-prompt"}
+
+
+@pytest.mark.parametrize("options", [ServerOptions(mtp_tokens=2), ServerOptions(profile="text")])
+def test_every_value_in_braces_is_json(options: ServerOptions) -> None:
+    values = [value for value in by_name(options).values() if value is not None and value.startswith("{")]
+    assert len(values) >= 2
+    assert all(isinstance(json.loads(value), dict) for value in values)
+
+
+@pytest.mark.parametrize(
+    "extra", [("--prefix-match-unit", "16"), ("--language-model-only",), ("--reasoning-parser=x",)]
+)
+def test_a_flag_of_the_person_leaves_the_others_of_the_recipe_alone(extra: tuple[str, ...]) -> None:
+    options = ServerOptions(profile="text")
+    replaced = {extra[0].partition("=")[0]}
+    assert set(by_name(replace(options, extra=extra))) == set(by_name(options)) - replaced
+
+
+def test_a_version_that_was_slow_and_coarse_says_both() -> None:
+    assert len(cautions(ServerOptions(mtp_tokens=2), Version("0.24.0"))) == 2

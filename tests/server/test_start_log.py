@@ -74,3 +74,49 @@ def test_the_sizes_it_settled_on_are_read() -> None:
     log = StartLog()
     log.feed(CPU)
     assert log.facts == StartFacts(None, 1_048_576, None)
+
+
+def read_off(*pieces: str) -> tuple[str, int | None, StartFacts]:
+    log = StartLog()
+    for piece in pieces:
+        log.feed(piece)
+    return log.stage, log.percent, log.facts
+
+
+def test_a_log_that_is_cut_anywhere_is_read_as_if_it_were_whole() -> None:
+    text = "".join(H200.splitlines(keepends=True)[1:4] + H200.splitlines(keepends=True)[7:9])
+    assert read_off(text) == ("capturing", 0, StartFacts(18.6, 113_981, 544))
+    for place in range(len(text)):
+        assert read_off(text[:place], text[place:]) == read_off(text)
+
+
+def test_a_line_is_read_only_once_it_has_ended() -> None:
+    line = "(EngineCore pid=1557) INFO 12-01 12:42:49 [interface.py:905] Setting attention block size to 54"
+    assert read_off(line) == ("starting", None, StartFacts())
+    assert read_off(line, "4 tokens to ensure that\r\n") == ("starting", None, StartFacts(block_tokens=544))
+
+
+def test_bars_of_one_line_are_read_one_by_one_and_a_new_stage_forgets_how_far_the_last_one_was() -> None:
+    log = StartLog()
+    bar = "Loading safetensors checkpoint shards:  {}% Completed | 2/5 [00:03<00:04,  1.50s/it]\r"
+    log.feed(bar.format(20) + bar.format(40))
+    assert (log.stage, log.percent) == ("loading", 40)
+    log.feed("\n(EngineCore pid=1557) INFO 12-01 12:43:04 [backends.py:1155] Dynamo bytecode transform time: 11.99 s\n")
+    assert (log.stage, log.percent) == ("compiling", None)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_ordinary_lines_change_nothing(stage: str) -> None:
+    log = StartLog()
+    log.stage = stage  # type: ignore[assignment]
+    log.feed("(APIServer pid=617) INFO 12-01 12:41:33 [vllm.py:1109] Asynchronous scheduling is enabled.\n\n\r\n")
+    log.feed('INFO:     127.0.0.1:57320 - "GET /health HTTP/1.1" 200 OK\n')
+    assert (log.stage, log.percent, log.facts) == (stage, None, StartFacts())
+
+
+@pytest.mark.xfail(strict=True, reason="vLLM says `Starting to load model` before it downloads, and no stage goes back")
+def test_a_download_is_told_though_vllm_says_first_that_it_loads() -> None:
+    log = StartLog()
+    log.feed("(EngineCore pid=1557) INFO 12-01 12:42:37 [gpu_model_runner.py:5250] Starting to load model Qwen/x...\n")
+    log.feed("model-00001-of-00005.safetensors:  20%|##        | 1.00G/4.99G [00:40<02:40, 24.9MB/s]\r")
+    assert (log.stage, log.percent) == ("downloading", 20)

@@ -241,7 +241,7 @@ async def test_what_keeps_it_from_starting_is_one_sentence(
 async def test_a_server_that_is_killed_is_started_again_and_answers(
     make_settings: MakeSettings, unused_tcp_port: int
 ) -> None:
-    engines = Engines(make_settings(vllm_port=unused_tcp_port, persona="robin"))
+    engines = Engines(make_settings(vllm_port=unused_tcp_port, persona="robin", llm_max_tokens=400))
     supervising, pid = None, None
     try:
         await engines.load(["llm"])
@@ -253,7 +253,14 @@ async def test_a_server_that_is_killed_is_started_again_and_answers(
         assert engines.model.vllm is not None
         pid = engines.model.vllm.pid
         assert pid is not None and len(processes_of(pid)) > 1
+        assert engines.model.chat is not None
+        stages = Stages(ScriptedRecognizer(), engines.model.chat, None)
+        cut = session.new_turn(stages, Utterance(text="And then?"), lambda _: None)
+        task = await session.start(cut)
+        await until_running(engines, 1)
         os.kill(pid, signal.SIGKILL)
+        await asyncio.wait([task])
+        assert cut.error is not None and cut.error.code == "llm_dropped", "the turn that was cut says so"
         await until(lambda: state.status == "failed")
         assert state.code == "vllm_ended" and "started again" in state.detail
         async with asyncio.timeout(PATIENCE_S):
@@ -261,7 +268,8 @@ async def test_a_server_that_is_killed_is_started_again_and_answers(
                 await asyncio.sleep(0.5)
         turn = await say(engines, session, "And again.")
         assert turn.status == "completed", turn.error
-        assert len(session.conversation.exchanges) == 2, "what was said before is still known"
+        said = [exchange.user_text for exchange in session.conversation.exchanges]
+        assert said[0] == "Hello." and said[-1] == "And again.", "what was said before is still known"
         assert processes_of(pid) == [], "nothing of the one that was killed is left"
         pid = engines.model.vllm.pid
     finally:

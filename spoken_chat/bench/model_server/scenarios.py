@@ -18,10 +18,11 @@ from spoken_chat.bench.model_server.pictures import SHAPES, parts
 from spoken_chat.bench.model_server.probe import FORCED, Probe
 from spoken_chat.bench.model_server.talks import SAID, Talk, conversations
 from spoken_chat.bench.raw_http import RawTimes
-from spoken_chat.llm import RequestSent, TextDelta
+from spoken_chat.llm import RequestSent, StreamEnd, TextDelta, Usage
 from spoken_chat.llm.openai_chat import OpenAIChat
 from spoken_chat.persona import Persona
 from spoken_chat.settings import load as load_settings
+from spoken_chat.timeline import Metrics, Timeline, measure
 
 Found = dict[str, list[RawTimes] | list[float]]
 Scenario = Callable[[Probe, Persona, int], Awaitable[Found]]
@@ -148,20 +149,22 @@ async def cancelled(probe: Probe, persona: Persona, number: int) -> Found:
 
 
 async def clients(probe: Probe, persona: Persona, number: int) -> Found:
-    """TTFT in ms of the same prompt through the app's client, the SDK's own method and the raw socket, in turns."""
+    """The same prompt through the app's client, the SDK's own method and the raw socket, in turns: TTFT, ms/token."""
     messages = Talk(persona, f"客户端{number}").prompt(SAID[0])
     served = {"llm_base_url": probe.base_url, "llm_model": probe.model}
     chat = OpenAIChat(load_settings(**served, llm_max_tokens=FORCED, llm_temperature=0))
     sdk = openai.AsyncOpenAI(base_url=probe.base_url, api_key="EMPTY", max_retries=0)
-    found: dict[str, list[float]] = {"ttft_socket_ms": [], "ttft_app_ms": [], "ttft_sdk_ms": []}
+    names = ("ttft_socket_ms", "ttft_app_ms", "ttft_sdk_ms", "per_token_socket_ms", "per_token_app_ms")
+    found: dict[str, list[float]] = {name: [] for name in names}
     try:
         await chat.connect()
         for turn in range(7):
-            socket = (await probe.reply(messages)).ttft * 1000
-            app = await _app_ttft(chat, messages)
+            socket = await probe.reply(messages)
+            app = await _app_figures(chat, messages)
             typed = await _sdk_ttft(sdk, probe.model, messages)
-            if turn:
-                for name, value in zip(found, (socket, app, typed), strict=True):
+            if turn and app.ttft_ms is not None and app.ms_per_token is not None and socket.ms_per_token is not None:
+                values = (socket.ttft * 1000, app.ttft_ms, typed, socket.ms_per_token, app.ms_per_token)
+                for name, value in zip(names, values, strict=True):
                     found[name].append(value)
     finally:
         await chat.aclose()
@@ -188,17 +191,25 @@ async def common(probe: Probe, one: Sequence[dict[str, Any]], other: Sequence[di
     return first[:length]
 
 
-async def _app_ttft(chat: OpenAIChat, messages: Sequence[dict[str, Any]]) -> float:
-    sent = first = None
+async def _app_figures(chat: OpenAIChat, messages: Sequence[dict[str, Any]]) -> Metrics:
+    """As the app reports them of a turn."""
+    timeline, usage = Timeline(), Usage()
     async with aclosing(chat.stream(messages)) as events:
         async for event in events:
-            if isinstance(event, RequestSent):
-                sent = event.at
-            elif isinstance(event, TextDelta):
-                first = first or event.at
-    if sent is None or first is None:
-        raise ValueError("the reply had no text")
-    return (first - sent) * 1000
+            match event:
+                case RequestSent(at):
+                    timeline.mark("request_sent", at)
+                case TextDelta(_, at):
+                    timeline.mark("first_content", at)
+                    timeline.mark("last_content", at)
+                case StreamEnd(_, counts, _):
+                    usage = counts or usage
+    return measure(
+        timeline.marks,
+        prompt_tokens=usage.prompt_tokens,
+        cached_tokens=usage.cached_tokens,
+        completion_tokens=usage.completion_tokens,
+    )
 
 
 async def _sdk_ttft(sdk: openai.AsyncOpenAI, model: str, messages: Sequence[dict[str, Any]]) -> float:
