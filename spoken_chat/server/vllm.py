@@ -17,10 +17,18 @@ from typing import Final
 import httpx2
 
 from spoken_chat.errors import ChatError
+from spoken_chat.server.checkpoint import has_qwen36_blocks
 from spoken_chat.server.estimates import StartTimes
 from spoken_chat.server.guard import END_S
 from spoken_chat.server.installed import Installation, check_can_serve, default_profile, find_vllm, gpus
-from spoken_chat.server.recipe import TEXT_ONLY_BELOW_GIB, ServerOptions, arguments, cautions, split_arguments
+from spoken_chat.server.recipe import (
+    MATCH_UNIT,
+    TEXT_ONLY_BELOW_GIB,
+    ServerOptions,
+    arguments,
+    cautions,
+    split_arguments,
+)
 from spoken_chat.server.start_faults import start_fault
 from spoken_chat.server.start_log import StartFacts, StartLog
 from spoken_chat.settings import ROOT, Settings
@@ -93,6 +101,7 @@ class VllmServer:
     def options(self, profile: str) -> ServerOptions:
         """What the settings ask of it."""
         settings = self._settings
+        own_copy = settings.vllm_tensor_parallel == 1 and has_qwen36_blocks(settings.vllm_model)
         return ServerOptions(
             model=settings.vllm_model,
             served_name=self.served_name,
@@ -106,6 +115,7 @@ class VllmServer:
             mtp_tokens=settings.vllm_mtp,
             tensor_parallel=settings.vllm_tensor_parallel,
             gpu_memory=settings.vllm_gpu_memory,
+            match_unit=MATCH_UNIT if own_copy else None,
             extra=split_arguments(settings.vllm_arguments),
         )
 
