@@ -76,8 +76,8 @@ class Conversation:
             if known is exchange:
                 if not reply:
                     del self.exchanges[index]
-                    self.first_visible = min(self.first_visible, len(self.exchanges))
-                    self.images_from = min(self.images_from, len(self.exchanges))
+                    self.first_visible -= index < self.first_visible
+                    self.images_from -= index < self.images_from
                     return None
                 self.exchanges[index] = dataclasses.replace(exchange, reply=reply)
                 return self.exchanges[index]

@@ -84,7 +84,9 @@ class Settings(BaseSettings):
     vllm_tensor_parallel: int = _knob(1, "GPUs that the weights are spread over", ge=1)
     vllm_gpu_memory: float | None = _knob(None, "share of the GPU's memory that vLLM may fill", gt=0, le=1)
     vllm_arguments: str = _knob("", "further arguments for vllm serve; they replace those of the recipe")
-    vllm_patience: float = _knob(900.0, "longest start of vLLM without a new line in its log", gt=0)
+    vllm_patience: float = _knob(
+        3600.0, "longest start of vLLM without a new line in its log; some versions download in silence", gt=0
+    )
 
     asr_model: str = _knob("packaged", "faster-whisper model: packaged, a name such as small, or a folder")
     asr_device: Literal["auto", "cpu", "cuda"] = _knob("auto", "where speech recognition runs")

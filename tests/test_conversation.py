@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -144,3 +146,57 @@ def test_a_clause_without_sound_was_not_heard_unless_one_behind_it_was() -> None
 def test_more_sound_is_never_less_text(one: float, other: float) -> None:
     shorter, longer = sorted((one, other))
     assert heard_text(CLAUSES, longer).startswith(heard_text(CLAUSES, shorter))
+
+
+def test_after_the_older_half_of_the_images_became_a_word_the_beginning_stays_until_there_are_too_many_again() -> None:
+    conversation = with_images(5, 10**6, most_images=4)
+    first = shown(conversation)
+    assert [isinstance(content, list) for content in first] == [False, False, False, True, True, False]
+    for number in (5, 6):
+        conversation.add(Exchange(f"q{number}", "a", IMAGE))
+        assert shown(conversation)[:5] == first[:5]
+    conversation.add(Exchange("q7", "a", IMAGE))
+    assert [isinstance(content, list) for content in shown(conversation)[:8]] == [False] * 6 + [True] * 2
+
+
+def test_a_server_that_takes_no_image_gets_none() -> None:
+    assert shown(with_images(2, 10**6, most_images=0)) == ["[image] q0", "[image] q1", "now"]
+    sent = shown(with_images(1, 10**6, most_images=1), IMAGE)
+    assert [isinstance(content, list) for content in sent] == [False, True], "the image of now goes before older ones"
+
+
+def test_an_image_without_words_becomes_the_word_alone() -> None:
+    conversation = Conversation(10**6, [Exchange("", "a", IMAGE)])
+    assert conversation.hide_images()
+    assert shown(conversation) == ["[image]", "now"]
+
+
+def test_images_that_nobody_sees_any_more_are_none_to_hide() -> None:
+    conversation = with_images(1, 10**6)
+    assert conversation.shed()
+    assert not conversation.hide_images()
+    assert not with_images(0, 10**6).hide_images()
+
+
+def test_what_was_shortened_keeps_its_image_and_what_was_taken_back_takes_its_image_along() -> None:
+    conversation = with_images(2, 10**6)
+    first, second = conversation.exchanges
+    conversation.replace(second, "b")
+    assert [isinstance(content, list) for content in shown(conversation)] == [True, True, False]
+    conversation.hide_images()
+    conversation.replace(conversation.exchanges[1], "")
+    conversation.add(Exchange("new", "a", IMAGE))
+    assert shown(conversation)[0] == "[image] q0"
+    assert isinstance(shown(conversation)[1], list), "the one after it is seen"
+    assert conversation.exchanges[0] is first
+
+
+@pytest.mark.parametrize("change", [Conversation.hide_images, Conversation.shed])
+def test_taking_back_an_old_exchange_leaves_the_later_ones_as_they_were(change: Callable[[Conversation], bool]) -> None:
+    conversation = with_images(3, 10**6)
+    assert change(conversation)
+    conversation.add(Exchange("q3", "a", IMAGE))
+    conversation.add(Exchange("q4", "a", IMAGE))
+    before = shown(conversation)
+    conversation.replace(conversation.exchanges[0], "")
+    assert shown(conversation)[-4:] == before[-4:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -35,6 +36,7 @@ found["headers"] = (pathlib.Path(sysconfig.get_paths()["include"]) / "Python.h")
 print(json.dumps(found))
 """
 
+_NOT_SAID: Final = ("[N/A]", "[Not Supported]", "N/A")
 _COMPILERS: Final = ("cc", "gcc", "clang")
 _SPARE_GIB: Final = 2.0
 """Beside the weights: activations, CUDA graphs and the smallest useful cache."""
@@ -68,7 +70,7 @@ class Installation:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One card, memory in GiB."""
+    """One card, memory in GiB; infinite where the driver does not say, as of cards that share the machine's memory."""
 
     name: str
     total_gib: float
@@ -111,9 +113,14 @@ def gpus() -> list[Gpu]:
     try:
         lines = subprocess.run(asked, capture_output=True, text=True, timeout=_PROBE_S, check=True).stdout.splitlines()
         rows = [[cell.strip() for cell in line.split(",")] for line in lines if line.strip()]
-        return [Gpu(name, int(total) / 1024, int(free) / 1024) for name, total, free in rows]
+        return [Gpu(name, _gib(total), _gib(free)) for name, total, free in rows]
     except (OSError, subprocess.SubprocessError, ValueError):
         return []
+
+
+def _gib(mebibytes: str) -> float:
+    """Raises ValueError for what is neither a number nor the driver's word for none."""
+    return math.inf if mebibytes in _NOT_SAID else int(mebibytes) / 1024
 
 
 def check_can_serve(found: Installation, cards: Sequence[Gpu], model: str, tensor_parallel: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -51,7 +52,7 @@ def parse_metrics(text: str) -> ServerNumbers | None:
     for family in text_string_to_metric_families(text):
         known = known or family.name.startswith("vllm:")
         for sample in family.samples:
-            if sample.name in _COUNTS:
+            if sample.name in _COUNTS and math.isfinite(sample.value):
                 name = _COUNTS[sample.name]
                 found[name] = found.get(name, 0) + int(sample.value)
             elif sample.name == "vllm:cache_config_info":

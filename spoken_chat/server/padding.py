@@ -49,9 +49,9 @@ async def padding_for(chat: Counter, messages: Sequence[Message], tokens: int, b
         shared = await chat.count(_with(messages, padding), opened=False) - CLOSING
         if shared >= wanted and (least is None or shared < least):
             best, least = padding, shared
-        if shared == wanted:
+        if shared == wanted or shared <= unpadded:  # it fits; or the count does not grow with what is added
             break
-        each = max(shared - unpadded, 1) / units
+        each = (shared - unpadded) / units
         step = math.ceil((wanted - shared) / each)  # rather a token too many than a block that is not full
         units += step or -1
     return best

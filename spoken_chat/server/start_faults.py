@@ -79,15 +79,15 @@ _SIGNS: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     ("vllm_disk", r"No space left on device", "the disk is full; make room where the weights are kept (HF_HOME)"),
     (
+        "vllm_model_missing",
+        r"RepositoryNotFoundError|Repository Not Found|is not a local folder and is not a valid model identifier"
+        r"|Invalid repository ID or local directory|Repo id must be in the form",
+        "there is no such model; check the name given with --vllm-model, and HF_TOKEN if it is private",
+    ),
+    (
         "vllm_model_gated",
         r"GatedRepoError|gated repo|Access to model \S+ is restricted",
         "the model is gated; accept its terms on its page and set HF_TOKEN",
-    ),
-    (
-        "vllm_model_missing",
-        r"RepositoryNotFoundError|Repository Not Found|is not a local folder and is not a valid model identifier"
-        r"|Invalid repository ID or local directory|404 Client Error|Repo id must be in the form",
-        "there is no such model; check the name given with --vllm-model, and HF_TOKEN if it is private",
     ),
     (
         "vllm_model_unreachable",

@@ -42,7 +42,10 @@ class StartFacts:
 
 
 class StartLog:
-    """Reads the log as it grows. `stage` never goes back; `percent` is how far that stage is, where it says so."""
+    """Reads the log as it grows. `percent` is how far a stage is, where it says so.
+
+    `stage` never goes back, but that vLLM says that it loads a model before it downloads it.
+    """
 
     def __init__(self) -> None:
         self.stage: Stage = "starting"
@@ -63,9 +66,13 @@ class StartLog:
         for line in lines:
             self._read(line)
 
+    def _may_follow(self, stage: Stage) -> bool:
+        announced = self.stage == "loading" and self.percent is None
+        return STAGES.index(stage) >= STAGES.index(self.stage) or (stage == "downloading" and announced)
+
     def _read(self, line: str) -> None:
         for stage, sign in _SIGNS:
-            if (found := sign.search(line)) and STAGES.index(stage) >= STAGES.index(self.stage):
+            if (found := sign.search(line)) and self._may_follow(stage):
                 given = next((group for group in found.groups() if group), None)
                 self.stage, self.percent = stage, int(given) if given else None
         if found := _WEIGHTS.search(line):

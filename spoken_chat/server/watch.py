@@ -44,6 +44,7 @@ class ServerWatch:
         self._root = base_url.removesuffix("/").removesuffix("/v1")
         self._client = httpx2.AsyncClient(trust_env=False)
         self._first: ServerNumbers | None = None
+        self._last = ServerNumbers()
         self._dummy = dummy_weights
         self.card = ServerCard(
             model,
@@ -66,8 +67,9 @@ class ServerWatch:
         await self._client.aclose()
 
     def _with(self, now: ServerNumbers) -> ServerCard:
-        if self._first is None or _went_back(self._first, now):
+        if self._first is None or _went_back(self._last, now):
             self._first = now
+        self._last = now
         first, card = self._first, self.card
         return replace(
             card,
@@ -81,9 +83,9 @@ class ServerWatch:
         )
 
 
-def _went_back(first: ServerNumbers, now: ServerNumbers) -> bool:
+def _went_back(last: ServerNumbers, now: ServerNumbers) -> bool:
     """Whether the counters began anew: the server was restarted."""
-    return (now.prefix_queries or 0) < (first.prefix_queries or 0)
+    return (now.prefix_queries or 0) < (last.prefix_queries or 0)
 
 
 def _percent(part_then: int | None, part_now: int | None, all_then: int | None, all_now: int | None) -> float | None:

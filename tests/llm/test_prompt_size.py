@@ -52,3 +52,53 @@ def test_prompts_of_long_ago_are_forgotten() -> None:
         sizes.remember([user(str(number))], 1)
     assert sizes.bound([user("first " * 50)]) > 300
     assert sizes.bound([user("999")]) == 1
+
+
+TURNS = st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), st.text(max_size=50)), min_size=1)
+
+
+@given(TURNS, st.data())
+def test_the_bound_holds_with_any_beginning_counted_before(turns: list[tuple[str, str]], data: st.DataObject) -> None:
+    def tokens(messages: list[Message]) -> int:
+        return sum(4 + len(str(message["content"]).encode()) for message in messages)
+
+    messages: list[Message] = [{"role": role, "content": text} for role, text in turns]
+    sizes = PromptSizes(196)
+    for known in data.draw(st.lists(st.integers(1, len(messages)), max_size=3)):
+        sizes.remember(messages[:known], tokens(messages[:known]))
+    assert sizes.bound(messages) >= tokens(messages)
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_a_counted_prompt_says_nothing_of_another(one: str, other: str) -> None:
+    sizes = PromptSizes(196)
+    sizes.remember([user(one)], 0)
+    bound = sizes.bound([user(other), user("x")])
+    assert (bound == TEMPLATE_TOKENS + 1) is (one == other)
+
+
+def test_who_said_it_and_what_image_it_was_are_part_of_a_beginning() -> None:
+    sizes = PromptSizes(196)
+    seen: Message = {"role": "user", "content": [IMAGE, {"type": "text", "text": "abc"}]}
+    other: Message = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:other"}}]}
+    sizes.remember([user("hi")], 1)
+    sizes.remember([seen], 50)
+    assert sizes.bound([seen]) == 50
+    assert sizes.bound([other]) == TEMPLATE_TOKENS + 196
+    assert sizes.bound([{"role": "assistant", "content": "hi"}]) == TEMPLATE_TOKENS + 2
+
+
+def test_a_beginning_that_is_used_again_is_kept() -> None:
+    sizes = PromptSizes(196)
+    for start in (0, 100):
+        sizes.remember([user("persona " * 50)], 7)
+        for number in range(start, start + 100):
+            sizes.remember([user(str(number))], 1)
+    assert sizes.bound([user("persona " * 50)]) == 7
+    assert sizes.bound([user("0")]) == TEMPLATE_TOKENS + 1, "what was not is forgotten"
+
+
+def test_a_prompt_without_messages_has_no_tokens_and_is_not_kept() -> None:
+    sizes = PromptSizes(196)
+    sizes.remember([], 5)
+    assert sizes.bound([]) == 0

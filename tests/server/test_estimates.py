@@ -34,3 +34,20 @@ def test_a_place_that_cannot_be_written_is_no_fault(tmp_path: Path) -> None:
     times = StartTimes(tmp_path / "file" / "starts.json")
     times.keep("qwen", 7.0)
     assert times.expected("qwen") is None
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe", b'{"qwen": null}', b'{"qwen": 0}', b'{"qwen": [7]}', b'{"qwen": NaN}']
+)
+def test_a_time_that_is_none_is_not_expected(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "starts.json"
+    file.write_bytes(content)
+    assert StartTimes(file).expected("qwen") is None
+
+
+def test_what_else_the_file_holds_stays_and_no_draft_is_left_behind(tmp_path: Path) -> None:
+    file = tmp_path / "starts.json"
+    file.write_text('{"模型": 12.5}', encoding="utf-8")
+    StartTimes(file).keep("qwen", 7.0)
+    assert StartTimes(file).expected("模型") == 12.5
+    assert [one.name for one in tmp_path.iterdir()] == ["starts.json"]

@@ -125,3 +125,64 @@ def test_each_distribution_is_started_in_its_own_way() -> None:
 def test_a_small_card_serves_text_alone() -> None:
     assert default_profile([CARD], 30) == default_profile([], 30) == "text"
     assert default_profile([replace(CARD, total_gib=31.8)], 30) == "image"
+
+
+@pytest.mark.parametrize("name", ["cc", "gcc", "clang"])
+def test_any_c_compiler_on_the_path_will_do(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / name).touch(0o755)
+    check_can_serve(VLLM, [CARD], "low-latency", 1)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_only_the_cards_that_are_used_count() -> None:
+    with pytest.raises(ChatError) as caught:
+        check_can_serve(VLLM, [replace(CARD, free_gib=13.0)] * 2, "low-latency", 1)
+    assert caught.value.code == "vllm_memory"
+    assert "RTX 4090 has 13.0 GiB of 24.0 free and low-latency needs about 21" in caught.value.message
+
+
+def test_a_driver_that_is_not_installed_has_no_cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert gpus() == []
+
+
+def test_a_card_that_shares_the_machines_memory_is_still_a_card(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", nvidia_smi(tmp_path, 'echo "NVIDIA GB10, [N/A], [N/A]"'))
+    assert [card.name for card in gpus()] == ["NVIDIA GB10"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['{"headers": true}', "", "no JSON", '{"version": "0.31.0"', "Traceback (most recent call last):"],
+)
+def test_a_python_that_answers_without_a_vllm_has_none(answer: str, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\n")
+    python.chmod(0o755)
+    with pytest.raises(ChatError) as caught:
+        find_vllm(str(python))
+    assert caught.value.code == "vllm_missing" and str(python) in caught.value.message
+
+
+def test_a_vllm_for_cards_is_told_from_one_for_the_processor(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho \'{"distribution": "vllm", "version": "0.26.0", "headers": false}\'\n')
+    python.chmod(0o755)
+    assert find_vllm(str(python)) == Installation(str(python), "vllm", Version("0.26.0"), headers=False)
+
+
+def test_a_python_that_fails_after_its_answer_has_no_vllm(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho \'{"distribution": "vllm", "version": "0.26.0", "headers": true}\'\nexit 3\n')
+    python.chmod(0o755)
+    with pytest.raises(ChatError, match="There is no vLLM"):
+        find_vllm(str(python))
+
+
+@pytest.mark.parametrize(("gib", "profile"), [(29.9, "text"), (30.0, "image"), (140.4, "image")])
+def test_the_largest_card_decides_what_is_served(gib: float, profile: str) -> None:
+    assert default_profile([CARD, replace(CARD, total_gib=gib)], 30.0) == profile

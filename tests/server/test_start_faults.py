@@ -86,7 +86,6 @@ For more details, see https://huggingface.co/docs/huggingface_hub/authentication
 """As huggingface_hub 1.x words it, `_http.py`."""
 
 
-@pytest.mark.xfail(strict=True, reason="the hub's hint on a missing model says `private or gated repo`, which is found")
 def test_a_model_that_is_not_there_is_not_called_gated() -> None:
     assert start_fault(NOISE + NO_SUCH_MODEL, 1, "m", LOG).code == "vllm_model_missing"
 

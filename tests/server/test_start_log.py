@@ -114,7 +114,6 @@ def test_ordinary_lines_change_nothing(stage: str) -> None:
     assert (log.stage, log.percent, log.facts) == (stage, None, StartFacts())
 
 
-@pytest.mark.xfail(strict=True, reason="vLLM says `Starting to load model` before it downloads, and no stage goes back")
 def test_a_download_is_told_though_vllm_says_first_that_it_loads() -> None:
     log = StartLog()
     log.feed("(EngineCore pid=1557) INFO 12-01 12:42:37 [gpu_model_runner.py:5250] Starting to load model Qwen/x...\n")

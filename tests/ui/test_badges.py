@@ -69,3 +69,10 @@ def test_a_turn_whose_prefix_was_not_in_the_cache_says_so(usage: Usage | None, s
 def test_the_markup_has_one_element_for_each_badge_in_the_language_of_the_page() -> None:
     view = read(badges_view(turn_with(kind="hands_free", speculation="hit"), "zh"))
     assert [badge.text for badge in view.find("span")] == ["免提", "预备命中"]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_missed_prefix_has_a_badge_of_its_own_in_the_language_of_the_page(language: str) -> None:
+    view = read(badges_view(turn_with(usage=Usage(1500, 20, 0, 1360)), language))
+    (badge,) = view.find("span", class_="sc-badge sc-prefix-missed")
+    assert badge.text == WORDS["prefix_missed"][language == "zh"]

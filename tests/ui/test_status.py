@@ -88,3 +88,36 @@ def test_the_title_is_in_the_language_of_the_page(language: str) -> None:
     title = read(title_view(language))
     assert title.find("h1")[0].text == word("title", language)
     assert title.find("p")[0].text == word("tagline", language)
+
+
+@pytest.mark.parametrize(
+    ("progress", "english", "chinese"),
+    [
+        (Progress("capturing", 50, 12.0, None), "capturing CUDA graphs 50 % · 12 s", "正在录制 CUDA 图 50 % · 12 秒"),
+        (
+            Progress("loading", 0, 35.2, 95.4),
+            "loading the weights 0 % · 35 s of about 95 s",
+            "正在载入权重 0 % · 35 秒，大约要 95 秒",
+        ),
+        (Progress("compiling", None, 40.0, 30.0), "compiling · 40 s of about 30 s", "正在编译 · 40 秒，大约要 30 秒"),
+        (Progress("starting", None, 0.0, 95.0), "starting", "正在启动"),
+    ],
+)
+def test_the_progress_of_a_start_is_told_in_the_language_of_the_page(
+    progress: Progress, english: str, chinese: str
+) -> None:
+    assert (progress_text(progress, "en"), progress_text(progress, "zh")) == (english, chinese)
+    line = read(loading_line(states(llm=StageState("loading", "vLLM", progress=progress)), "en"))
+    (stage,) = line.find("span", class_="sc-stage sc-loading")
+    assert stage.text == f"{word('stage_llm', 'en')} · vLLM · {english}"
+
+
+def test_a_failed_stage_says_why_and_no_longer_how_far_it_was() -> None:
+    failed = StageState("failed", code="vllm_crashed", detail="It ended.", progress=Progress("loading", 45, 35, 95))
+    line = read(loading_line(states(llm=failed), "en"))
+    assert "It ended." in line.text and "45 %" not in line.text
+
+
+def test_no_two_steps_of_a_start_are_called_the_same() -> None:
+    for language in LANGUAGES:
+        assert len({word(f"step_{step}", language) for step in [*STEPS, "warming_up"]}) == len(STEPS) + 1
