@@ -9,8 +9,8 @@ WAIT_S = 20
 """How long a test waits for what must happen before it says that it did not."""
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until `condition` holds. Raises TimeoutError when it never does."""
-    async with asyncio.timeout(WAIT_S):
+async def until(condition: Callable[[], object], seconds: float = WAIT_S) -> None:
+    """Wait until `condition` holds. Raises TimeoutError when it does not in `seconds`."""
+    async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - others change it without telling
             await asyncio.sleep(0.005)

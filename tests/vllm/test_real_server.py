@@ -257,11 +257,13 @@ async def test_a_server_that_is_killed_is_started_again_and_answers(
         stages = Stages(ScriptedRecognizer(), engines.model.chat, None)
         cut = session.new_turn(stages, Utterance(text="And then?"), lambda _: None)
         task = await session.start(cut)
-        await until_running(engines, 1)
+        while (await numbers(engines)).running != 1:
+            assert not task.done(), (cut.status, cut.error, cut.usage)
+            await asyncio.sleep(0.05)
         os.kill(pid, signal.SIGKILL)
         await asyncio.wait([task])
         assert cut.error is not None and cut.error.code == "llm_dropped", "the turn that was cut says so"
-        await until(lambda: state.status == "failed")
+        await until(lambda: state.status == "failed", seconds=60)
         assert state.code == "vllm_ended" and "started again" in state.detail
         async with asyncio.timeout(PATIENCE_S):
             while state.status != "ready":  # noqa: ASYNC110 - longer than `until` waits
