@@ -101,8 +101,9 @@ class Conversation:
         self._fit_images(self.most_images - (image is not None))
         if fixed + sum(self._costs()[self.first_visible :]) > self.budget:
             self.images_from = len(self.exchanges)
-            if fixed + sum(self._costs()[self.first_visible :]) > self.budget:
-                self._cut(self._costs(), max(0, self.budget - fixed) // 2)
+            costs = self._costs()
+            if fixed + sum(costs[self.first_visible :]) > self.budget:
+                self._cut(costs, max(0, self.budget - fixed) // 2)
         messages: list[dict[str, Any]] = [{"role": "system", "content": prefix}]
         for exchange in [*shown, *self._as_sent()[self.first_visible :]]:
             messages.append(user_message(exchange.user_text, exchange.image))

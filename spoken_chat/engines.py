@@ -7,16 +7,16 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from spoken_chat.asr import Recognizer
 from spoken_chat.asr.whisper import WhisperRecognizer
 from spoken_chat.errors import ChatError
-from spoken_chat.model_stage import ModelStage, choose_llm
+from spoken_chat.model_stage import ModelStage
 from spoken_chat.persona import Persona, PersonaVoice, default_for, load_personas
+from spoken_chat.server.installed import find_vllm, gpus
 from spoken_chat.settings import Settings
-from spoken_chat.stage_state import StageState
+from spoken_chat.stage_state import Choice, StageState
 from spoken_chat.stages import Stages
 from spoken_chat.talk.ears import Ears
 from spoken_chat.tts import SpeechChunk, SpeechNotice, SpeechRequest, Synthesizer
@@ -44,22 +44,32 @@ EMBEDDED_LANGUAGE: Final = "en"
 """The only language of the embedded SmolLM2."""
 
 
-@dataclass(frozen=True)
-class Choice:
-    """An engine and the reason it was taken."""
+def choose_llm(settings: Settings) -> Choice:
+    """The model server: the one that was named, else a local vLLM where it can run, else the embedded one."""
+    if settings.llm_base_url:
+        return Choice("server", f"{settings.llm_base_url} was given")
+    if settings.llm_engine == "vllm":
+        return Choice("vllm", "vLLM was asked for (--llm-engine)")
+    if settings.llm_gguf:
+        return Choice("embedded", f"no server was given; the model {settings.llm_gguf} was")
+    if settings.llm_engine == "embedded":
+        return Choice("embedded", "it was asked for (--llm-engine)")
+    found = find_vllm(settings.vllm_python)
+    if found is None or not found.needs_gpu:
+        return Choice("embedded", "no server was given (SPOKEN_CHAT_LLM_BASE_URL), and vLLM is not installed")
+    if not gpus():
+        return Choice("embedded", f"no server was given; vLLM {found.version} is installed, but no GPU answers")
+    return Choice("vllm", f"vLLM {found.version} and a GPU are here")
 
-    engine: str
-    why: str
+
+def is_embedded_default(settings: Settings, choice: Choice) -> bool:
+    """Whether the packaged SmolLM2 answers, `choice` being which server does."""
+    return choice.engine == "embedded" and not settings.llm_gguf
 
 
-def is_embedded_default(settings: Settings) -> bool:
-    """Whether the packaged SmolLM2 answers."""
-    return choose_llm(settings).engine == "embedded" and not settings.llm_gguf
-
-
-def suited(settings: Settings) -> Settings:
+def suited(settings: Settings, choice: Choice) -> Settings:
     """`settings` with what suits the packaged model, where it answers and nothing else was asked for."""
-    if not is_embedded_default(settings):
+    if not is_embedded_default(settings, choice):
         return settings
     unasked = {name: value for name, value in EMBEDDED_DEFAULTS.items() if name not in settings.model_fields_set}
     return settings.model_copy(update=unasked)
@@ -92,13 +102,14 @@ class Engines:
     """The engines of one app: loaded side by side, closed together."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = suited(settings)
-        self.embedded_default = is_embedded_default(settings)
-        """Whether the packaged SmolLM2 answers; found out once, since it may ask the machine for its GPUs."""
+        choice = choose_llm(settings)  # once: it may ask another Python for its vLLM and the driver for its cards
+        self.settings = suited(settings, choice)
+        self.embedded_default = is_embedded_default(settings, choice)
+        """Whether the packaged SmolLM2 answers."""
         self.states: dict[StageName, StageState] = {name: StageState() for name in STAGES}
         self.personas = load_personas(settings.persona_dir)
         self.opening_persona = self._opening_persona()
-        self.model = ModelStage(self.settings, self.states["llm"], self.personas, self.opening_persona)
+        self.model = ModelStage(self.settings, choice, self.states["llm"], self.personas, self.opening_persona)
         self.recognizer: Recognizer = ASR_ENGINES[choose_asr(settings).engine](settings)
         self.synthesizer: Synthesizer = make_synthesizer(settings, [self.opening_persona.language])
         self.listening = Ears()

@@ -1,4 +1,4 @@
-"""The language model of one app: which server answers, its start and warm-up, and what is done when it ends."""
+"""The language model of one app: its server's start and warm-up, and what is done when it ends."""
 
 from __future__ import annotations
 
@@ -7,70 +7,46 @@ import logging
 import time
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from spoken_chat.conversation import Conversation
 from spoken_chat.errors import ChatError
 from spoken_chat.llm.openai_chat import OpenAIChat
 from spoken_chat.persona import Persona
-from spoken_chat.server.installed import find_vllm, gpus
 from spoken_chat.server.llama import SLOTS, LlamaServer
 from spoken_chat.server.start_log import StartFacts
 from spoken_chat.server.vllm import DUMMY, VllmServer
 from spoken_chat.server.warm_up import HELLO, opening, read_prefix, warm_up
 from spoken_chat.server.watch import ServerCard, ServerWatch
 from spoken_chat.settings import Settings
-from spoken_chat.stage_state import Progress, StageState
+from spoken_chat.stage_state import Choice, Progress, StageState
 
 log = logging.getLogger(__name__)
 
 SMALL_BLOCK: Final = 64
 """A prefix is not padded for blocks of at most this many tokens: less than a block is read again in each turn."""
 
-ServerKind = Literal["server", "vllm", "embedded"]
-
-
-@dataclass(frozen=True)
-class ServerChoice:
-    """Which kind of server answers, and why it was taken."""
-
-    engine: ServerKind
-    why: str
-
-
-def choose_llm(settings: Settings) -> ServerChoice:
-    """The model server: the one that was named, else a local vLLM where it can run, else the embedded one."""
-    if settings.llm_base_url:
-        return ServerChoice("server", f"{settings.llm_base_url} was given")
-    if settings.llm_engine == "vllm":
-        return ServerChoice("vllm", "vLLM was asked for (--llm-engine)")
-    if settings.llm_gguf:
-        return ServerChoice("embedded", f"no server was given; the model {settings.llm_gguf} was")
-    if settings.llm_engine == "embedded":
-        return ServerChoice("embedded", "it was asked for (--llm-engine)")
-    found = find_vllm(settings.vllm_python)
-    if found is None or not found.needs_gpu:
-        return ServerChoice("embedded", "no server was given (SPOKEN_CHAT_LLM_BASE_URL), and vLLM is not installed")
-    if not gpus():
-        return ServerChoice("embedded", f"no server was given; vLLM {found.version} is installed, but no GPU answers")
-    return ServerChoice("vllm", f"vLLM {found.version} and a GPU are here")
-
 
 class ModelStage:
     """Owns the client, the server where it is ours, and the watch over it. `state` says how far it all is."""
 
-    def __init__(self, settings: Settings, state: StageState, personas: Mapping[str, Persona], first: Persona) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        choice: Choice,
+        state: StageState,
+        personas: Mapping[str, Persona],
+        first: Persona,
+    ) -> None:
         self.settings = settings
+        self.choice = choice
         self.state = state
-        self.choice = choose_llm(settings)
         self.chat: OpenAIChat | None = None
         self.llama = LlamaServer(settings) if self.choice.engine == "embedded" else None
         self.vllm = VllmServer(settings, self._told) if self.choice.engine == "vllm" else None
         self.watch: ServerWatch | None = None
         self._personas = personas
         self._first = first
-        self._used_at = time.monotonic()
         self._reviving = asyncio.Lock()
 
     @property
@@ -85,8 +61,10 @@ class ModelStage:
 
     async def load(self) -> str:
         """Start or find the server, connect, and warm it up; the name of the model. Raises ChatError."""
-        base_url, model = await self._serve()
-        self.state.progress = None
+        try:
+            base_url, model = await self._serve()
+        finally:
+            self.state.progress = None
         await self._close_client()
         served = self.settings.model_copy(update={"llm_model": model}) if model else self.settings
         self.chat = chat = OpenAIChat(served, base_url=base_url)
@@ -129,9 +107,8 @@ class ModelStage:
         if self.watch is None or self.chat is None:
             return
         await self.watch.look()
-        idle = time.monotonic() - max(self._used_at, self.chat.last_used)
+        idle = time.monotonic() - self.chat.last_used
         if sessions and 0 < self.settings.llm_keep_warm <= idle:
-            self._used_at = time.monotonic()
             try:
                 await self.chat.read(opening(self._first))
             except ChatError as error:
@@ -154,7 +131,7 @@ class ModelStage:
         facts = self.vllm.facts if self.vllm is not None else StartFacts()
         self.watch = watch = ServerWatch(chat.base_url, chat.name, facts, dummy_weights=dummy)
         card = await watch.look()
-        self.state.progress = Progress("warming_up", None, 0.0, None)
+        self.state.progress = Progress("warming_up", None, None, None)
         large = card.match_unit is None and (card.block_tokens or 0) > SMALL_BLOCK
         try:
             for persona in (self._first, *(one for one in self._personas.values() if one is not self._first)):
@@ -180,4 +157,5 @@ class ModelStage:
             await watch.aclose()
 
     def _told(self, progress: Progress) -> None:
-        self.state.progress = progress
+        """The server starts, perhaps not for the first time: the page shows how far it is beside what was wrong."""
+        self.state.status, self.state.progress = "loading", progress

@@ -1,21 +1,30 @@
-"""How far the loading of one stage is: what the page's head and `/healthz` say of it."""
+"""Which engine a stage uses, and how far its loading is: what the page's head and `/healthz` say of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An engine and the reason it was taken. Of the language model: `server` (named), `vllm` (ours) or `embedded`."""
+
+    engine: str
+    why: str
 
 
 @dataclass(frozen=True)
 class Progress:
     """How far a start is: the step it is in (by a stable name), and how far in that, None where it does not say.
 
-    `elapsed_s`: seconds so far. `expected_s`: how many the last start of the same took; None where there was none.
+    `elapsed_s`: seconds so far, None where nobody counts them. `expected_s`: how many the last start of the same took;
+    None where there was none.
     """
 
     step: str
     percent: int | None
-    elapsed_s: float
+    elapsed_s: float | None
     expected_s: float | None
 
 
@@ -43,10 +52,5 @@ class StageState:
             "seconds": self.seconds,
         }
         if self.progress is not None:
-            told["progress"] = {
-                "step": self.progress.step,
-                "percent": self.progress.percent,
-                "elapsed_s": round(self.progress.elapsed_s, 1),
-                "expected_s": self.progress.expected_s,
-            }
+            told["progress"] = asdict(self.progress)
         return told

@@ -9,11 +9,9 @@ import pytest
 from packaging.version import Version
 
 from spoken_chat import engines as chosen
-from spoken_chat import model_stage
 from spoken_chat import settings as knobs
-from spoken_chat.engines import EMBEDDED_DEFAULTS, Engines, choose_asr, choose_tts, suited
+from spoken_chat.engines import EMBEDDED_DEFAULTS, Engines, choose_asr, choose_llm, choose_tts, suited
 from spoken_chat.errors import ChatError
-from spoken_chat.model_stage import choose_llm
 from spoken_chat.server.installed import Gpu, Installation
 from spoken_chat.settings import Settings, load
 from tests.support.engines import ScriptedSynthesizer
@@ -74,8 +72,8 @@ def test_another_gguf_model_is_embedded_and_named() -> None:
 def test_a_local_vllm_answers_where_it_is_installed_and_a_gpu_is_there(
     installed: Installation | None, cards: list[Gpu], engine: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_stage, "find_vllm", lambda _: installed)
-    monkeypatch.setattr(model_stage, "gpus", lambda: cards)
+    monkeypatch.setattr(chosen, "find_vllm", lambda _: installed)
+    monkeypatch.setattr(chosen, "gpus", lambda: cards)
     choice = choose_llm(load())
     assert choice.engine == engine
     assert said in choice.why
@@ -117,31 +115,32 @@ def test_the_voice_that_is_made_is_the_one_that_is_chosen(
 
 
 def test_the_embedded_model_gets_what_suits_it_where_nothing_was_asked() -> None:
-    settings = suited(load())
+    settings = suited(load(), choose_llm(load()))
     assert (settings.llm_temperature, settings.llm_max_tokens) == (0.3, 96)
     assert set(EMBEDDED_DEFAULTS) <= set(Settings.model_fields)
 
 
 def test_a_value_from_the_command_line_was_asked_for_even_when_it_is_the_default() -> None:
-    settings = suited(from_command_line("--temperature", "0.7"))
+    given = from_command_line("--temperature", "0.7")
+    settings = suited(given, choose_llm(given))
     assert (settings.llm_temperature, settings.llm_max_tokens) == (0.7, 96)
 
 
 def test_a_value_from_the_environment_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPOKEN_CHAT_LLM_MAX_TOKENS", "220")
-    settings = suited(load())
+    settings = suited(load(), choose_llm(load()))
     assert (settings.llm_temperature, settings.llm_max_tokens) == (0.3, 220)
 
 
 def test_an_empty_variable_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPOKEN_CHAT_LLM_TEMPERATURE", "")
-    assert suited(load()).llm_temperature == 0.3
+    assert suited(load(), choose_llm(load())).llm_temperature == 0.3
 
 
 @pytest.mark.parametrize("given", [{"llm_base_url": "http://gpu:8000/v1"}, {"llm_gguf": "own.gguf"}])
 def test_any_other_model_keeps_the_settings_as_they_are(given: dict[str, str]) -> None:
     settings = load(**given)
-    assert suited(settings) is settings
+    assert suited(settings, choose_llm(settings)) is settings
     assert (settings.llm_temperature, settings.llm_max_tokens) == (0.7, 220)
 
 

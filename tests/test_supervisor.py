@@ -6,21 +6,24 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spoken_chat import supervisor as module
 from spoken_chat.errors import ChatError
-from spoken_chat.model_stage import ModelStage, ServerChoice
+from spoken_chat.model_stage import ModelStage
 from spoken_chat.persona import load_personas
 from spoken_chat.server.watch import ServerCard
 from spoken_chat.settings import ROOT, load
-from spoken_chat.stage_state import StageState
+from spoken_chat.stage_state import Choice, StageState
 from spoken_chat.supervisor import FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S, PASSING, Supervisor
+from tests.support.fake_vllm import FakeVllm
 from tests.support.openai_server import ScriptedServer, say
 from tests.support.scripted_vllm import NAME, ScriptedVllm
 from tests.support.virtual_time import run_virtual
+from tests.support.waiting import until
 
 PERSONAS = load_personas(ROOT / "persona")
 
@@ -29,7 +32,7 @@ class Stage:
     """A ModelStage by script: `deaths` are how long it runs before each end, `faults` what each load ends with."""
 
     def __init__(self, *, deaths: list[float], faults: list[str], engine: str = "vllm") -> None:
-        self.choice = ServerChoice(engine, "")  # type: ignore[arg-type]
+        self.choice = Choice(engine, "")
         self.state = StageState("ready")
         self.deaths, self.faults = deaths, faults
         self.loads: list[float] = []
@@ -118,7 +121,8 @@ vllm:cache_config_info{block_size="544",kv_cache_size_tokens="113981",prefix_mat
 
 
 async def loaded(server: ScriptedVllm, **settings: Any) -> ModelStage:
-    stage = ModelStage(load(llm_base_url=server.base_url, **settings), StageState(), PERSONAS, PERSONAS["robin"])
+    named = load(llm_base_url=server.base_url, **settings)
+    stage = ModelStage(named, Choice("server", "named"), StageState(), PERSONAS, PERSONAS["robin"])
     assert await stage.load() == NAME
     return stage
 
@@ -191,9 +195,34 @@ async def test_a_server_is_kept_warm_while_pages_are_open_and_nobody_talks(vllm:
 async def test_a_server_of_another_kind_is_neither_watched_nor_kept_warm() -> None:
     async with ScriptedServer(say("[happy] Hello.")) as server:
         settings = load(llm_base_url=server.base_url, llm_keep_warm=0.01)
-        stage = ModelStage(settings, StageState(), PERSONAS, PERSONAS["robin"])
+        stage = ModelStage(settings, Choice("server", "named"), StageState(), PERSONAS, PERSONAS["robin"])
         await stage.load()
         await asyncio.sleep(0.02)
         await stage.look(1)
         assert stage.card is None and len(server.chats) == 1
         await stage.close()
+
+
+async def test_a_server_that_is_started_again_shows_how_far_it_is_beside_what_was_wrong(
+    tmp_path: Path, unused_tcp_port: int
+) -> None:
+    fake = FakeVllm(tmp_path / "python")
+    settings = load(vllm_python=str(fake.python), vllm_port=unused_tcp_port, cache_dir=tmp_path / "cache")
+    state = StageState("failed", code="vllm_ended", detail="The model server ended and is started again.")
+    stage = ModelStage(settings, Choice("vllm", "asked for"), state, PERSONAS, PERSONAS["robin"])
+    loading = asyncio.create_task(stage.load())
+    await until(lambda: state.progress is not None)
+    assert (state.status, state.code) == ("loading", "vllm_ended") and state.detail
+    await loading
+    assert (state.progress, state.code, state.detail) == (None, "", "")
+    await stage.close()
+
+
+async def test_a_start_that_failed_leaves_no_progress_behind(tmp_path: Path, unused_tcp_port: int) -> None:
+    fake = FakeVllm(tmp_path / "python")
+    fake.plan(["INFO Starting to load model m...", "RuntimeError: no"], "end")
+    settings = load(vllm_python=str(fake.python), vllm_port=unused_tcp_port, cache_dir=tmp_path / "cache")
+    stage = ModelStage(settings, Choice("vllm", "asked for"), StageState(), PERSONAS, PERSONAS["robin"])
+    with pytest.raises(ChatError):
+        await stage.load()
+    assert stage.state.progress is None

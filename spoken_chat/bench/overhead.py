@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from spoken_chat.asr import Transcript
-from spoken_chat.audio import TTS_RATE, FloatPcm
+from spoken_chat.audio import TTS_RATE
+from spoken_chat.bench.no_ears import NoEars
 from spoken_chat.bench.raw_http import RawClient, RawTimes
 from spoken_chat.bench.report import (
     Median,
@@ -49,23 +49,6 @@ WARM_UP: Final = 3
 TTFT_TARGET_MS: Final = 2.0
 PER_TOKEN_TARGET: Final = 2.0
 CLAUSE_TARGET_MS: Final = 10.0
-
-
-class _NoRecognizer:
-    """Typed turns need no ears."""
-
-    name = "none"
-
-    def load(self) -> None:
-        """Nothing to load."""
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-    async def transcribe(self, audio: FloatPcm, languages: Sequence[str]) -> Transcript:  # noqa: ARG002
-        raise AssertionError("typed turns are not transcribed")
-
-    draft = transcribe
 
 
 class _StampedModel:
@@ -222,7 +205,7 @@ async def _compare(name: str, base_url: str, repeats: int, settings: Settings) -
             times = await raw.reply(Conversation().messages(persona.prefix, "hello", None))
             voice = _FixedVoice()
             turn = Turn(
-                Stages(_NoRecognizer(), model, voice), persona, persona.voices[0], Conversation(),
+                Stages(NoEars(), model, voice), persona, persona.voices[0], Conversation(),
                 Utterance(text="hello"), _ignore,
             )  # fmt: skip
             await turn.run()

@@ -20,7 +20,6 @@ from spoken_chat.asr.whisper_weights import model_folder
 from spoken_chat.cores import available_cores
 from spoken_chat.errors import ChatError
 from spoken_chat.llm.openai_chat import OpenAIChat
-from spoken_chat.model_stage import choose_llm
 from spoken_chat.persona import load_personas
 from spoken_chat.server.gguf import model_file
 from spoken_chat.server.installed import check_can_serve, find_vllm, gpus
@@ -130,7 +129,7 @@ def _asr_device(settings: Settings) -> Finding:
 
 
 def _llm(settings: Settings) -> Finding:
-    choice = choose_llm(settings)
+    choice = engines.choose_llm(settings)
 
     def look() -> str:
         if choice.engine == "embedded":
@@ -154,7 +153,7 @@ async def _ask(settings: Settings) -> str:
 
 def _vllm(settings: Settings) -> list[Finding]:
     """The local vLLM: a note where it is not there or could not serve; missing only where it was asked for."""
-    asked = choose_llm(settings).engine == "vllm"
+    asked = engines.choose_llm(settings).engine == "vllm"
     otherwise: Verdict = "missing" if asked else "note"
     try:
         found = find_vllm(settings.vllm_python)

@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the command, or serve until told to stop. Raises ChatError."""
     if arguments.checkpoints:
         for one in CHECKPOINTS:
-            print(f"{one.name:<12} {one.repository}\n{'':<12} about {one.weights_gib:g} GiB; {one.what}")
+            print(f"{one.name:<12} {one.repository}\n{'':<12} about {one.weights_gib:g} GiB (estimated); {one.what}")
         return 0
     if arguments.print or arguments.version:
         return _print(arguments.version, settings)

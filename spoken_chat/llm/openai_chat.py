@@ -150,6 +150,7 @@ class OpenAIChat:
                     if isinstance(event, TextDelta):
                         break
             return None
+        self.last_used = time.monotonic()
         body = {**self._body(messages), "max_tokens": 1, **READ_ONLY}
         del body["stream_options"]
         usage = parse_usage((await self._ask("/chat/completions", body)).get("usage"))

@@ -16,6 +16,7 @@ import httpx2
 
 from spoken_chat.cores import available_cores
 from spoken_chat.errors import ChatError
+from spoken_chat.server.child import end_child
 from spoken_chat.server.gguf import model_file
 from spoken_chat.server.llama_child import ServerOptions
 from spoken_chat.settings import ROOT, Settings
@@ -98,18 +99,8 @@ class LlamaServer:
     async def stop(self) -> None:
         """End the child, if there is one."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        assert process.stdin is not None and process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended already
-            process.stdin.close()
-        try:
-            await asyncio.to_thread(process.wait, _STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            await asyncio.to_thread(process.wait)
-        finally:
-            process.stdout.close()
+        if process is not None:
+            await end_child(process, _STOP_TIMEOUT_S)
 
 
 def _spawn(model: Path, threads: int, log: IO[bytes]) -> subprocess.Popen[str]:

@@ -12,27 +12,6 @@ from typing import Final
 
 from spoken_chat.errors import ChatError
 
-LASTING: Final = frozenset(
-    {
-        "vllm_unknown_flag",
-        "vllm_bad_flag",
-        "vllm_model_gated",
-        "vllm_model_missing",
-        "vllm_model_unreachable",
-        "vllm_model_unknown",
-        "vllm_no_gpu",
-        "vllm_too_few_gpus",
-        "vllm_driver",
-        "vllm_memory",
-        "vllm_disk",
-        "vllm_no_compiler",
-        "vllm_no_headers",
-        "vllm_missing",
-        "vllm_too_old",
-    }
-)
-"""Faults that trying again does not mend: a person must do something first."""
-
 _SIGNS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "vllm_unknown_flag",

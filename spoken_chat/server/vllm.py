@@ -17,7 +17,9 @@ from typing import Final
 import httpx2
 
 from spoken_chat.errors import ChatError
+from spoken_chat.llm.address import server_root
 from spoken_chat.server.checkpoint import has_qwen36_blocks
+from spoken_chat.server.child import end_child, exit_of
 from spoken_chat.server.estimates import StartTimes
 from spoken_chat.server.guard import END_S
 from spoken_chat.server.installed import Installation, check_can_serve, default_profile, find_vllm, gpus
@@ -136,25 +138,14 @@ class VllmServer:
         guard = self._guard
         if guard is None:
             return await self._gone()
-        status = await _exit_of(guard)
+        status = await exit_of(guard)
         return start_fault(self._tail(), status, self._settings.vllm_model, self._log_path)
 
     async def stop(self) -> None:
         """End it, where we started it."""
         guard, self._guard = self._guard, None
-        if guard is None:
-            return
-        assert guard.stdin is not None and guard.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended already
-            guard.stdin.close()
-        try:
-            async with asyncio.timeout(END_S + 2):
-                await _exit_of(guard)
-        except TimeoutError:
-            guard.kill()
-            await asyncio.to_thread(guard.wait)
-        finally:
-            guard.stdout.close()
+        if guard is not None:
+            await end_child(guard, END_S + 2)
 
     async def _gone(self) -> ChatError:
         """Wait until a server that was only found does not answer any more."""
@@ -227,7 +218,7 @@ class VllmServer:
                 if text:
                     grown = now
                     self._log.feed(text)
-                self._told(Progress(self._log.stage, self._log.percent, now - begun, expected))
+                self._told(Progress(self._log.stage, self._log.percent, round(now - begun, 1), expected))
                 status = guard.poll()
                 if status is not None or now - grown > self._settings.vllm_patience:
                     raise start_fault(self._tail(), status, self._settings.vllm_model, self._log_path)
@@ -299,13 +290,6 @@ def _check_port(port: int) -> None:
 
 async def _healthy(client: httpx2.AsyncClient, base_url: str) -> bool:
     try:
-        return (await client.get(f"{base_url.removesuffix('/v1')}/health")).status_code == 200
+        return (await client.get(f"{server_root(base_url)}/health")).status_code == 200
     except httpx2.HTTPError:
         return False
-
-
-async def _exit_of(guard: subprocess.Popen[str]) -> int:
-    """Wait for the end of the process; its status."""
-    while (status := guard.poll()) is None:  # noqa: ASYNC110 - a thread waiting for it could not be cancelled
-        await asyncio.sleep(_LOOK_S)
-    return status

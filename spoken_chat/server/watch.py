@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx2
 
+from spoken_chat.llm.address import server_root
 from spoken_chat.server.metrics import ServerNumbers, ask_metrics, ask_version
 from spoken_chat.server.start_log import StartFacts
 
@@ -41,11 +42,11 @@ class ServerWatch:
     """Asks one server again and again; `card` is what it said last. `facts` are what its log told, where it is ours."""
 
     def __init__(self, base_url: str, model: str, facts: StartFacts, *, dummy_weights: bool = False) -> None:
-        self._root = base_url.removesuffix("/").removesuffix("/v1")
+        self._root = server_root(base_url)
+        self._facts = facts
         self._client = httpx2.AsyncClient(trust_env=False)
         self._first: ServerNumbers | None = None
         self._last = ServerNumbers()
-        self._dummy = dummy_weights
         self.card = ServerCard(
             model,
             weights_gib=facts.weights_gib,
@@ -67,14 +68,17 @@ class ServerWatch:
         await self._client.aclose()
 
     def _with(self, now: ServerNumbers) -> ServerCard:
-        if self._first is None or _went_back(self._last, now):
-            self._first = now
-        self._last = now
         first, card = self._first, self.card
+        if first is None:
+            first = self._first = now
+        elif _went_back(self._last, now):
+            first = self._first = now
+            card = replace(card, version=None)  # it may have come back as another one: asked again at the next look
+        self._last = now
         return replace(
             card,
-            kv_tokens=card.kv_tokens or now.kv_tokens,
-            block_tokens=card.block_tokens or now.block_tokens,
+            kv_tokens=self._facts.kv_tokens or now.kv_tokens,
+            block_tokens=self._facts.block_tokens or now.block_tokens,
             match_unit=now.match_unit,
             prefix_hit_percent=_percent(first.prefix_hits, now.prefix_hits, first.prefix_queries, now.prefix_queries),
             running=now.running,

@@ -14,10 +14,10 @@ import httpx2
 import pytest
 from packaging.version import Version
 
+from spoken_chat.bench.model_server.probe import Probe
 from spoken_chat.engines import Engines
 from spoken_chat.errors import ChatError
 from spoken_chat.llm.address import server_root
-from spoken_chat.server.metrics import ServerNumbers, ask_metrics
 from spoken_chat.server.recipe import recipe
 from spoken_chat.server.vllm import DUMMY, VllmServer
 from spoken_chat.session import ChatSession
@@ -78,27 +78,25 @@ async def ask(engines: Engines, path: str, **body: Any) -> Any:
         return answer.json()
 
 
-async def numbers(engines: Engines) -> ServerNumbers:
+def probe_of(engines: Engines) -> Probe:
     assert engines.model.chat is not None
-    async with httpx2.AsyncClient(trust_env=False) as client:
-        found = await ask_metrics(client, server_root(engines.model.chat.base_url))
-    assert found is not None
-    return found
+    return Probe(engines.model.chat.base_url, engines.model.chat.name)
 
 
 async def until_running(engines: Engines, wanted: int) -> None:
+    probe = probe_of(engines)
     async with asyncio.timeout(30):
-        while (await numbers(engines)).running != wanted:  # noqa: ASYNC110 - another process changes it
+        while await probe.running() != wanted:  # noqa: ASYNC110 - another process changes it
             await asyncio.sleep(0.005)
+    await probe.close()
 
 
 async def refused(engines: Engines) -> float:
     """Chat requests that the server answered with 4xx so far."""
-    assert engines.model.chat is not None
-    async with httpx2.AsyncClient(trust_env=False) as client:
-        text = (await client.get(f"{server_root(engines.model.chat.base_url)}/metrics")).text
-    lines = [line for line in text.splitlines() if line.startswith("http_requests_total{") and 'status="4xx"' in line]
-    return sum(float(line.rpartition(" ")[2]) for line in lines if "/chat/completions" in line)
+    probe = probe_of(engines)
+    found = await probe.refused()
+    await probe.close()
+    return found
 
 
 async def test_every_text_flag_of_the_recipe_is_taken(engines: Engines, server: VllmServer) -> None:
@@ -257,9 +255,11 @@ async def test_a_server_that_is_killed_is_started_again_and_answers(
         stages = Stages(ScriptedRecognizer(), engines.model.chat, None)
         cut = session.new_turn(stages, Utterance(text="And then?"), lambda _: None)
         task = await session.start(cut)
-        while (await numbers(engines)).running != 1:
+        probe = probe_of(engines)
+        while await probe.running() != 1:
             assert not task.done(), (cut.status, cut.error, cut.usage)
             await asyncio.sleep(0.05)
+        await probe.close()
         os.kill(pid, signal.SIGKILL)
         await asyncio.wait([task])
         assert cut.error is not None and cut.error.code == "llm_dropped", "the turn that was cut says so"

@@ -8,52 +8,31 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib.metadata
 import json
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import httpx2
+from packaging.version import Version
 
-from spoken_chat.asr import Transcript
-from spoken_chat.audio import FloatPcm
 from spoken_chat.bench.model_server.pictures import parts
 from spoken_chat.bench.model_server.probe import Probe
 from spoken_chat.bench.model_server.talks import SAID, conversations
+from spoken_chat.bench.no_ears import NoEars
 from spoken_chat.conversation import ImagePart
-from spoken_chat.llm.address import server_root
 from spoken_chat.model_stage import ModelStage
 from spoken_chat.persona import load_personas
+from spoken_chat.server.recipe import arguments
 from spoken_chat.session import ChatSession
 from spoken_chat.settings import ROOT, load
-from spoken_chat.stage_state import Progress, StageState
+from spoken_chat.stage_state import Choice, Progress, StageState
 from spoken_chat.stages import Stages
 from spoken_chat.turn import Turn, Utterance
 
 REPLY_TOKENS = 24
-
-
-class NoEars:
-    """These turns are typed."""
-
-    name = "none"
-
-    def load(self) -> None:
-        """Nothing to load."""
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-    async def transcribe(self, audio: FloatPcm, languages: Sequence[str]) -> Transcript:
-        """Never asked."""
-        raise NotImplementedError
-
-    async def draft(self, audio: FloatPcm, languages: Sequence[str]) -> Transcript:
-        """Never asked."""
-        raise NotImplementedError
 
 
 def main() -> int:
@@ -76,7 +55,7 @@ async def _run(parsed: argparse.Namespace) -> int:
     )  # fmt: skip
     personas = load_personas(ROOT / "persona")
     state = StageState()
-    stage = ModelStage(settings, state, personas, personas["xiaohe"])
+    stage = ModelStage(settings, Choice("vllm", "to be checked"), state, personas, personas["xiaohe"])
     steps: dict[str, float] = {}
     started = time.monotonic()
     told = asyncio.create_task(_note_steps(state, steps, started))
@@ -85,7 +64,8 @@ async def _run(parsed: argparse.Namespace) -> int:
     finally:
         told.cancel()
         assert stage.vllm is not None
-        server = {"pid": stage.vllm.pid, "port": parsed.port, "model": stage.vllm.served_name, "flags": "the recipe"}
+        flags = arguments(stage.vllm.options("image"), Version(importlib.metadata.version("vllm")))[1:]
+        server = {"pid": stage.vllm.pid, "port": parsed.port, "model": stage.vllm.served_name, "flags": flags}
         (parsed.folder / f"{parsed.name}.json").write_text(json.dumps(server))
     card = stage.card
     found: dict[str, Any] = {
@@ -127,6 +107,11 @@ async def _note_steps(state: StageState, steps: dict[str, float], started: float
 def _session() -> ChatSession:
     persona = load_personas(ROOT / "persona")["xiaohe"]
     return ChatSession(persona, persona.voices[0], budget=11_000)
+
+
+def _probe(stage: ModelStage) -> Probe:
+    assert stage.chat is not None
+    return Probe(stage.chat.base_url, stage.chat.name)
 
 
 async def _say(stage: ModelStage, session: ChatSession, text: str, image: ImagePart | None = None) -> Turn:
@@ -180,15 +165,17 @@ async def _five(stage: ModelStage) -> list[dict[str, Any]]:
 
 async def _overflow(stage: ModelStage) -> dict[str, Any]:
     """A conversation of digits, whose tokens are easily underestimated, until it outgrows the window."""
-    before, session = await _refused(stage), _session()
+    probe, session = _probe(stage), _session()
+    before = await probe.refused()
     session.conversation.budget = 10**6
     rows = [_row(await _say(stage, session, f"{number}" + "31415926" * 400)) for number in range(5)]
-    return {"refused_by_the_server": await _refused(stage) - before, "turns": rows}
+    found = {"refused_by_the_server": await probe.refused() - before, "turns": rows}
+    await probe.close()
+    return found
 
 
 async def _cancel(stage: ModelStage) -> list[float]:
-    assert stage.chat is not None
-    probe = Probe(stage.chat.base_url, stage.chat.name)
+    probe = _probe(stage)
     session = _session()
     persona, found = session.persona, []
     for text in SAID[:5]:
@@ -198,14 +185,6 @@ async def _cancel(stage: ModelStage) -> list[float]:
         found.append(round(freed, 1))
     await probe.close()
     return found
-
-
-async def _refused(stage: ModelStage) -> float:
-    assert stage.chat is not None
-    async with httpx2.AsyncClient(trust_env=False) as client:
-        text = (await client.get(f"{server_root(stage.chat.base_url)}/metrics")).text
-    lines = [line for line in text.splitlines() if line.startswith("http_requests_total{") and 'status="4xx"' in line]
-    return sum(float(line.rpartition(" ")[2]) for line in lines if "/chat/completions" in line)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from packaging.version import Version
-
 from spoken_chat.bench.model_server import fleet
 from spoken_chat.bench.model_server.probe import Probe
 from spoken_chat.bench.model_server.scenarios import SCENARIOS
@@ -44,8 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed, further = parser.parse_known_args(arguments)
     names = parsed.variants.split(",")
     if parsed.what == "start":
-        version = Version(importlib.metadata.version("vllm"))
-        fleet.start(names, ServerOptions(model=parsed.model), version, parsed.folder, further)
+        fleet.start(names, ServerOptions(model=parsed.model), parsed.folder, further)
         up = fleet.wait(names, parsed.folder, parsed.wait)
         print("up after seconds:", up, flush=True)
         return 0 if all(up.values()) else 1

@@ -16,37 +16,36 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from packaging.version import Version
-
 from spoken_chat.bench.model_server.variants import VARIANTS
+from spoken_chat.server.installed import find_vllm
 from spoken_chat.server.recipe import ServerOptions
+from spoken_chat.server.vllm import ENVIRONMENT
 
 FIRST_PORT: Final = 8101
-QUIET: Final = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 
 
-def start(
-    names: Sequence[str], options: ServerOptions, version: Version, folder: Path, further: Sequence[str]
-) -> dict[str, int]:
-    """Start one server for each variant, each with caches of its own; ports by name. They outlive this process."""
+def start(names: Sequence[str], options: ServerOptions, folder: Path, further: Sequence[str]) -> None:
+    """Start one server for each variant with this Python's vLLM, each with its own caches. They outlive this process.
+
+    Raises ChatError where this Python has no vLLM.
+    """
+    found = find_vllm(sys.executable)
+    assert found is not None
     folder.mkdir(parents=True, exist_ok=True)
-    ports = {}
     for number, name in enumerate(names):
         served = replace(options, port=FIRST_PORT + number)
-        words = VARIANTS[name].words(served, version)
+        words = VARIANTS[name].words(served, found.version)
         caches = {
             variable: str(folder / f"{name}-cache" / variable.lower())
             for variable in ("VLLM_CACHE_ROOT", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
         }
         with (folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", served.model, *words, *further],
+                found.command([served.model, *words, *further]),
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
-                env={**os.environ, **QUIET, **caches},
+                env={**os.environ, **ENVIRONMENT, "HF_HUB_OFFLINE": "1", **caches},
             )  # fmt: skip
-        ports[name] = served.port
         (folder / f"{name}.json").write_text(json.dumps({"pid": process.pid, "port": served.port, "flags": words}))
-    return ports
 
 
 def wait(names: Sequence[str], folder: Path, seconds: float) -> dict[str, float | None]:

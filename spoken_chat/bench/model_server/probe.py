@@ -10,7 +10,9 @@ from typing import Any, Final
 import httpx2
 
 from spoken_chat.bench.raw_http import RawClient, RawTimes
-from spoken_chat.server.metrics import parse_metrics
+from spoken_chat.llm.address import server_root
+from spoken_chat.llm.openai_chat import READ_ONLY
+from spoken_chat.server.metrics import ask_metrics
 
 NO_THINKING: Final = {"chat_template_kwargs": {"enable_thinking": False}}
 
@@ -25,7 +27,7 @@ class Probe:
         self.base_url = base_url
         self.model = model
         self.raw = RawClient(base_url, model)
-        self._root = base_url.removesuffix("/v1")
+        self._root = server_root(base_url)
         self._http = httpx2.AsyncClient(timeout=120.0, trust_env=False)
 
     async def close(self) -> None:
@@ -35,9 +37,7 @@ class Probe:
 
     async def reply(self, messages: Sequence[dict[str, Any]], tokens: int = FORCED, **fields: Any) -> RawTimes:
         """A chat reply of exactly `tokens` tokens, greedy, thinking off."""
-        return await self.raw.reply(
-            messages, **_forced(tokens), chat_template_kwargs={"enable_thinking": False}, **fields
-        )
+        return await self.raw.reply(messages, **_forced(tokens), **NO_THINKING, **fields)
 
     async def complete(self, prompt: Sequence[int], tokens: int = FORCED) -> RawTimes:
         """The same of a prompt in token ids."""
@@ -54,7 +54,7 @@ class Probe:
     async def read_ahead(self, messages: Sequence[dict[str, Any]]) -> float:
         """Have the server read a chat up to where the user's words will come, as the app does; ms that it took."""
         started = time.monotonic()
-        body = {"model": self.model, "messages": list(messages), "max_tokens": 1, "add_generation_prompt": False}
+        body = {"model": self.model, "messages": list(messages), "max_tokens": 1, **READ_ONLY, **NO_THINKING}
         (await self._http.post(f"{self.base_url}/chat/completions", json=body)).raise_for_status()
         return (time.monotonic() - started) * 1000
 
@@ -65,11 +65,16 @@ class Probe:
 
     async def running(self) -> int:
         """Requests that the server works on now, by its own metrics."""
-        text = (await self._http.get(f"{self._root}/metrics")).text
-        found = parse_metrics(text)
+        found = await ask_metrics(self._http, self._root)
         if found is None or found.running is None:
             raise ValueError("the server does not say how many requests it runs")
         return found.running
+
+    async def refused(self) -> float:
+        """Chat requests that the server has answered with 4xx so far."""
+        text = (await self._http.get(f"{self._root}/metrics")).text
+        lines = [line for line in text.splitlines() if line.startswith("http_requests_total{") and '"4xx"' in line]
+        return sum(float(line.rpartition(" ")[2]) for line in lines if "/chat/completions" in line)
 
     async def freed_after(self, messages: Sequence[dict[str, Any]]) -> tuple[float, int]:
         """Start a long reply, close it after its first words; (ms until the slot was free, running before)."""

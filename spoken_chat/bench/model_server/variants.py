@@ -11,8 +11,11 @@ from packaging.version import Version
 
 from spoken_chat.server.recipe import ServerOptions, recipe
 
-TUNED: Final = ("--compilation-config", "--max-num-batched-tokens", "--limit-mm-per-prompt")
-"""What this project added to the model card's recipe."""
+TUNED: Final = ("--compilation-config", "--limit-mm-per-prompt")
+"""What this project added to the model card's recipe, beside another `--prefix-match-unit`."""
+
+PUBLISHED_UNIT: Final = {"--prefix-match-unit": "16"}
+"""The model card's own."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +45,23 @@ DENSE: Final = _sizes(1, 2, 4, 6, 8, *range(16, 577, 16))
 VARIANTS: Final = {
     one.name: one
     for one in (
-        Variant("plain", "the model card's recipe", TUNED),
-        Variant("sizes", "with CUDA graphs up to 256 tokens", TUNED, {"--compilation-config": LISTED}),
-        Variant("batched", "with --max-num-batched-tokens 4096", TUNED, {"--max-num-batched-tokens": "4096"}),
+        Variant("plain", "the model card's recipe", TUNED, PUBLISHED_UNIT),
+        Variant(
+            "sizes",
+            "the model card's with CUDA graphs up to 256 tokens",
+            TUNED,
+            {**PUBLISHED_UNIT, "--compilation-config": LISTED},
+        ),
+        Variant(
+            "batched",
+            "the model card's with --max-num-batched-tokens 4096",
+            TUNED,
+            {**PUBLISHED_UNIT, "--max-num-batched-tokens": "4096"},
+        ),
         Variant(
             "unit-16",
             "the recipe with cached prefixes that end within 16 tokens",
-            added={"--prefix-match-unit": "16"},
+            added=PUBLISHED_UNIT,
         ),
         Variant(
             "unit-136",
